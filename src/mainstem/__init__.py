@@ -1,0 +1,3 @@
+"""Mainstem: a message queue that speaks the Kafka protocol."""
+
+__version__ = "0.1.0"
