@@ -1,0 +1,84 @@
+# Makes .venv from a hashed lock file. Sourced by ./mainstem and ./test, which share one .venv: the lock file
+# "dev" contains all of "runtime", so a development environment also serves ./mainstem.
+#
+# What it must never do: leave a half-made environment that looks whole. A stamp (a copy of the lock file) is
+# written as the very last step, and a note of unfinished work makes the next use start over.
+
+say() { printf 'mainstem: %s\n' "$*" >&2; }
+
+fail() {
+    say "$*"
+    exit 1
+}
+
+is_debian_root() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
+
+# apt_install PACKAGE...: the package lists are fetched only when the packages are not known yet.
+apt_install() {
+    local options=(-qq -y -o Dpkg::Use-Pty=0 --no-install-recommends)
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get "${options[@]}" install "$@" >/dev/null 2>&1 && return
+    apt-get -qq update >&2 && apt-get "${options[@]}" install "$@" >&2
+}
+
+# find_python: prints a Python of at least 3.11, one that can make environments if there is one.
+find_python() {
+    local name check
+    for check in 'import sys, ensurepip, venv' 'import sys'; do
+        for name in python3 python3.14 python3.13 python3.12 python3.11 python; do
+            if "$name" -c "$check; sys.exit(sys.version_info < (3, 11))" >/dev/null 2>&1; then
+                printf '%s\n' "$name"
+                return
+            fi
+        done
+    done
+    fail "Python 3.11 or newer is needed and was not found: install it (Debian, Ubuntu: apt install python3 python3-venv)"
+}
+
+is_stamped() { cmp -s "$root/requirements/$1.txt" "$root/.venv/mainstem-$1.stamp" && [[ -x $root/.venv/bin/python ]]; }
+
+# make_virtualenv PYTHON: an empty environment with pip, or the existing one if it is sound.
+make_virtualenv() {
+    local python=$1 version
+    if [[ ! -e $root/.venv/mainstem-unfinished ]] &&
+        "$root/.venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null &&
+        { "$root/.venv/bin/python" -c 'import pip' || "$root/.venv/bin/python" -m ensurepip; } >/dev/null 2>&1; then
+        return
+    fi
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        version=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+        is_debian_root || fail "$version cannot make environments here: install its venv module (Debian, Ubuntu: apt install python3-venv)"
+        say "installing $version-venv"
+        apt_install "$version-venv" || fail "could not install $version-venv: run 'apt install python3-venv' and try again"
+    fi
+    rm -rf "$root/.venv"
+    "$python" -m venv "$root/.venv" || fail "$python could not make $root/.venv (see above)"
+}
+
+# make_environment ROOT runtime|dev
+make_environment() {
+    root=$1
+    local kind=$2 python
+    python=$(find_python) || exit 1
+    # One process at a time. Python takes the lock on a file that this shell holds open, so the kernel lets it go
+    # whatever happens to the shell.
+    exec 9>"$root/.venv.lock"
+    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    if ! is_stamped "$kind"; then
+        say "making .venv from requirements/$kind.txt (once, about a minute) ..."
+        rm -f "$root"/.venv/mainstem-*.stamp
+        make_virtualenv "$python"
+        : >"$root/.venv/mainstem-unfinished"
+        "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+            --require-hashes -r "$root/requirements/$kind.txt" >&2 ||
+            fail "could not install requirements/$kind.txt (see above): check the network and try again"
+        # The sources are used where they stand; a relative path survives moving the checkout.
+        local site_packages
+        site_packages=$(echo "$root"/.venv/lib/python3.*/site-packages)
+        echo ../../../../src >"$site_packages/mainstem-src.pth"
+        rm -f "$root/.venv/mainstem-unfinished"
+        [[ $kind == runtime ]] || cp "$root/requirements/runtime.txt" "$root/.venv/mainstem-runtime.stamp"
+        cp "$root/requirements/$kind.txt" "$root/.venv/mainstem-$kind.stamp"
+    fi
+    exec 9>&-
+}

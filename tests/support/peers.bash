@@ -1,0 +1,51 @@
+# Gets the peers of the tests: Apache Kafka (its jars, through Maven, into .peers/) and kcat. Sourced by ./test
+# after requirements/environment.bash, whose say, fail, is_debian_root and apt_install it uses.
+# Nothing is downloaded that is already here.
+
+KAFKA_VERSION=4.3.0
+
+has_java() {
+    local version
+    version=$(java -version 2>&1) || return 1
+    [[ $version =~ version\ \"([0-9]+) ]] && ((BASH_REMATCH[1] >= 17))
+}
+
+# missing_programs ROOT: Debian's package names of what is not here.
+missing_programs() {
+    if ! has_java; then
+        if apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then
+            echo openjdk-17-jre-headless
+        else
+            echo default-jre-headless
+        fi
+    fi
+    [[ -d $1/.peers/kafka-$KAFKA_VERSION ]] || command -v mvn >/dev/null || echo maven
+    command -v kcat >/dev/null || echo kcat
+}
+
+get_kafka() {
+    local root=$1 folder=$1/.peers/kafka-$KAFKA_VERSION
+    [[ ! -d $folder ]] || return 0
+    say "getting Apache Kafka $KAFKA_VERSION through Maven into .peers/ (once) ..."
+    mkdir -p "$root/.peers"
+    rm -rf "$folder".part.*
+    # Copied beside and renamed, so that a folder with the final name is always whole.
+    mvn --quiet --batch-mode -f "$root/tests/support/kafka-pom.xml" -Dkafka.version="$KAFKA_VERSION" \
+        dependency:copy-dependencies -DoutputDirectory="$folder.part.$$" >&2 ||
+        fail "Maven could not get Apache Kafka $KAFKA_VERSION (see above): check the network, or run ./test --quick"
+    mv "$folder.part.$$" "$folder"
+}
+
+get_peers() {
+    local root=$1 missing
+    mapfile -t missing < <(missing_programs "$root")
+    if ((${#missing[@]} > 0)); then
+        is_debian_root ||
+            fail "the peers of the tests need ${missing[*]}: install them (apt install ${missing[*]}), or run ./test --quick"
+        [[ ${missing[*]} != *-jre-* ]] || apt-get -qq update >&2 || true
+        mapfile -t missing < <(missing_programs "$root")
+        say "installing ${missing[*]}"
+        apt_install "${missing[@]}" || fail "could not install ${missing[*]} (see above), or run ./test --quick"
+    fi
+    get_kafka "$root"
+}
