@@ -1,0 +1,147 @@
+"""Apache Kafka as the peer of the tests: its broker, one per test session, and its command-line tools.
+
+Where Java or Kafka's jars are absent the tests fail with a line that says what to do; nothing is skipped.
+"""
+
+import json
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.support.shared import session_folder, session_lock, start_guarded
+
+KAFKA_VERSION = "4.3.0"
+_ROOT = Path(__file__).parents[2]
+_JARS = _ROOT / ".peers" / f"kafka-{KAFKA_VERSION}"
+# Short runs: no time for the optimising compiler, no threads for a collector that never runs.
+_TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+_BROKER_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms256m", "-Xmx512m")
+_START_TIMEOUT_SECONDS = 90
+
+
+class PeerMissingError(Exception):
+    """A program that the tests compare with is not on this machine."""
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What one run of a command-line tool gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def check(self) -> str:
+        assert self.returncode == 0, f"exit code {self.returncode}\n{self.stdout}\n{self.stderr}"
+        return self.stdout
+
+
+@dataclass(frozen=True)
+class KafkaPeer:
+    """A running Apache Kafka broker."""
+
+    bootstrap_servers: str
+    log_dir: str
+
+
+@cache
+def java() -> str:
+    path = shutil.which("java")
+    if path is None:
+        raise PeerMissingError("Java is not installed: run ./test, or install openjdk-17-jre-headless")
+    if not _JARS.is_dir():
+        raise PeerMissingError(f"Apache Kafka {KAFKA_VERSION} is not in .peers/: run ./test, which gets it")
+    return path
+
+
+def program(name: str) -> str:
+    """The path of a program from the system, e.g. kcat."""
+    path = shutil.which(name)
+    if path is None:
+        raise PeerMissingError(f"{name} is not installed: run ./test, or install the package {name}")
+    return path
+
+
+def kafka_tool(
+    class_name: str, *arguments: str, stdin: str | bytes = b"", timeout_seconds: float = 90
+) -> ToolResult:
+    """Run one of Kafka's own tools to its end. A name without dots is under `org.apache.kafka.tools`."""
+    if "." not in class_name or class_name.startswith(("consumer.", "reassign.")):
+        class_name = f"org.apache.kafka.tools.{class_name}"
+    result = subprocess.run(
+        [java(), *_TOOL_FLAGS, "-cp", f"{_JARS}/*", class_name, *arguments],
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
+    return ToolResult(result.returncode, result.stdout.decode(), result.stderr.decode())
+
+
+def shared_kafka() -> KafkaPeer:
+    """The session's Kafka broker, started by whoever asks first."""
+    description = session_folder() / "kafka.json"
+    with session_lock("kafka"):
+        if not description.exists():
+            peer = _start_kafka(session_folder() / "kafka", "kafka")
+            description.write_text(json.dumps(asdict(peer)))
+        return KafkaPeer(**json.loads(description.read_text()))
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+def _start_kafka(folder: Path, name: str) -> KafkaPeer:
+    folder.mkdir()
+    broker_port, controller_port = _free_ports(2)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(folder / "data"),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.initial.task.delay.ms": "500",
+        "log.retention.check.interval.ms": "1000",
+    }
+    properties = folder / "server.properties"
+    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    cluster_id = kafka_tool("kafka.tools.StorageTool", "random-uuid").check().strip()
+    kafka_tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)).check()
+    log = folder / "kafka.log"
+    command = [java(), *_BROKER_FLAGS, "-cp", f"{_JARS}/*", "kafka.Kafka", str(properties)]
+    process = start_guarded(name, command, log)
+    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
+    while not _answers_metadata(broker_port):
+        assert process.poll() is None, f"Apache Kafka ended while starting:\n{log.read_text()}"
+        assert time.monotonic() < deadline, f"Apache Kafka did not start in time:\n{log.read_text()}"
+        time.sleep(0.1)
+    return KafkaPeer(f"127.0.0.1:{broker_port}", str(folder / "data"))
+
+
+def _answers_metadata(port: int) -> bool:
+    """Whether the broker names at least one broker (itself) to a Metadata v1 request with no topics."""
+    request = struct.pack(">hhihi", 3, 1, 1, -1, 0)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as sock:
+            sock.sendall(struct.pack(">i", len(request)) + request)
+            answer = sock.recv(65536)
+    except OSError:
+        return False
+    return len(answer) >= 12 and struct.unpack_from(">i", answer, 8)[0] > 0
