@@ -1,0 +1,205 @@
+"""Settings: consumer groups and their committed offsets.
+
+Declarations only: nothing here may read a value or act on one.
+"""
+
+from mainstem.config.definition import CLUSTER_WIDE, INT, INT32_MAX, LIST, LONG, SHORT, STRING, Setting
+from mainstem.config.validators import EachOf, Items, OneOf, at_least
+
+SETTINGS = (
+    Setting(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        3000,
+        "How long an empty classic group waits for more members before its first assignment.",
+    ),
+    Setting(
+        "group.min.session.timeout.ms",
+        INT,
+        6000,
+        "The shortest session timeout a member of a classic group may ask for.",
+    ),
+    Setting(
+        "group.max.session.timeout.ms",
+        INT,
+        1800000,
+        "The longest session timeout a member of a classic group may ask for.",
+    ),
+    Setting("group.max.size", INT, INT32_MAX, "The most members of a classic group.", at_least(1)),
+    Setting(
+        "group.coordinator.rebalance.protocols",
+        LIST,
+        (
+            "classic",
+            "consumer",
+            "streams",
+        ),
+        "The kinds of groups that are served.",
+        EachOf(("consumer", "classic", "share", "streams"), may_be_empty=False),
+    ),
+    Setting(
+        "group.coordinator.threads", INT, 4, "The number of threads that coordinate groups.", at_least(1)
+    ),
+    Setting(
+        "group.coordinator.background.threads",
+        INT,
+        2,
+        "The number of threads that compute assignments aside.",
+        at_least(1),
+    ),
+    Setting(
+        "group.coordinator.append.linger.ms",
+        INT,
+        -1,
+        "How long a coordinator gathers records before it writes them; -1 lets it decide.",
+        at_least(-1),
+    ),
+    Setting(
+        "group.coordinator.cached.buffer.max.bytes",
+        INT,
+        1048588,
+        "The largest write buffer that a coordinator keeps for reuse.",
+        at_least(524288),
+        update=CLUSTER_WIDE,
+    ),
+    Setting(
+        "group.consumer.session.timeout.ms",
+        INT,
+        45000,
+        "A member of a consumer group that is silent for this long is removed.",
+        at_least(1),
+    ),
+    Setting(
+        "group.consumer.min.session.timeout.ms",
+        INT,
+        45000,
+        "The shortest session timeout a consumer group may be given.",
+        at_least(1),
+    ),
+    Setting(
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        60000,
+        "The longest session timeout a consumer group may be given.",
+        at_least(1),
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        "How often members of a consumer group report.",
+        at_least(1),
+    ),
+    Setting(
+        "group.consumer.min.heartbeat.interval.ms",
+        INT,
+        5000,
+        "The shortest heartbeat interval a consumer group may be given.",
+        at_least(1),
+    ),
+    Setting(
+        "group.consumer.max.heartbeat.interval.ms",
+        INT,
+        15000,
+        "The longest heartbeat interval a consumer group may be given.",
+        at_least(1),
+    ),
+    Setting("group.consumer.max.size", INT, INT32_MAX, "The most members of a consumer group.", at_least(1)),
+    Setting(
+        "group.consumer.assignors",
+        LIST,
+        (
+            "uniform",
+            "range",
+        ),
+        "The server-side assignors, the first of which is the default.",
+        Items(may_be_empty=False),
+    ),
+    Setting(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        1000,
+        "The shortest time between two assignments of a consumer group.",
+        at_least(0),
+        update=CLUSTER_WIDE,
+    ),
+    Setting(
+        "group.consumer.min.assignment.interval.ms",
+        INT,
+        0,
+        "The lowest assignment interval a consumer group may be given.",
+        at_least(0),
+    ),
+    Setting(
+        "group.consumer.max.assignment.interval.ms",
+        INT,
+        15000,
+        "The highest assignment interval a consumer group may be given.",
+        at_least(0),
+    ),
+    Setting(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        "Which way a group may change between the classic and the consumer protocol while it is live.",
+        OneOf(("disabled", "downgrade", "upgrade", "bidirectional"), ignore_case=True),
+    ),
+    Setting(
+        "group.consumer.regex.refresh.interval.ms",
+        INT,
+        600000,
+        "How often the subscriptions by pattern are matched anew.",
+        at_least(10000),
+        listed=False,
+    ),
+    Setting("offset.metadata.max.bytes", INT, 4096, "The longest note that a committed offset may carry."),
+    Setting("offsets.commit.timeout.ms", INT, 5000, "How long a commit waits for its replicas.", at_least(1)),
+    Setting(
+        "offsets.load.buffer.size",
+        INT,
+        5242880,
+        "How many bytes are read at a time when committed offsets are loaded.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.retention.minutes",
+        INT,
+        10080,
+        "How long the offsets of an empty group are kept.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        600000,
+        "How often the coordinator looks for offsets that are too old.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        "The number of partitions of the topic that holds committed offsets.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.topic.replication.factor",
+        SHORT,
+        3,
+        "The number of replicas of the topic that holds committed offsets.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.topic.segment.bytes",
+        INT,
+        104857600,
+        "The segment size of the topic that holds committed offsets.",
+        at_least(1),
+    ),
+    Setting(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        "The codec number of the topic that holds committed offsets.",
+    ),
+)
