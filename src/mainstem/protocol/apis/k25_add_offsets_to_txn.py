@@ -1,0 +1,21 @@
+"""AddOffsetsToTxn (key 25): add a group's offsets partition to a transaction."""
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from mainstem.protocol.schema import I16, I32, I64, ApiMessage
+
+
+class AddOffsetsToTxnRequest(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="request", versions="0-4", flexible="3+")
+    transactional_id: str = ""
+    producer_id: I64 = 0
+    producer_epoch: I16 = 0
+    group_id: str = ""
+
+
+class AddOffsetsToTxnResponse(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="response", versions="0-4", flexible="3+")
+    throttle_time_ms: I32 = 0
+    error_code: I16 = 0

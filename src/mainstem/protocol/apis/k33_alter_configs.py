@@ -1,0 +1,37 @@
+"""AlterConfigs (key 33): replace all dynamic settings of resources at once."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Struct
+
+from mainstem.protocol.schema import I8, I16, I32, ApiMessage, nullable
+
+
+class AlterableConfig(Struct, gc=False):
+    name: str = ""
+    value: Annotated[str | None, nullable("0+")] = ""
+
+
+class AlterConfigsResource(Struct, gc=False):
+    resource_type: I8 = 0
+    resource_name: str = ""
+    configs: list[AlterableConfig] = []
+
+
+class AlterConfigsRequest(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="request", versions="0-2", flexible="2+")
+    resources: list[AlterConfigsResource] = []
+    validate_only: bool = False
+
+
+class AlterConfigsResourceResponse(Struct, gc=False):
+    error_code: I16 = 0
+    error_message: Annotated[str | None, nullable("0+")] = ""
+    resource_type: I8 = 0
+    resource_name: str = ""
+
+
+class AlterConfigsResponse(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="response", versions="0-2", flexible="2+")
+    throttle_time_ms: I32 = 0
+    responses: list[AlterConfigsResourceResponse] = []

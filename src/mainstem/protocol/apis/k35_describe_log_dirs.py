@@ -1,0 +1,45 @@
+"""DescribeLogDirs (key 35): log directories with their space and the replicas in them."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Struct
+
+from mainstem.protocol.schema import I16, I32, I64, ApiMessage, nullable, versions
+
+
+class DescribableLogDirTopic(Struct, gc=False):
+    topic: str = ""
+    partitions: list[I32] = []
+
+
+class DescribeLogDirsRequest(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="request", versions="1-5", flexible="2+")
+    topics: Annotated[list[DescribableLogDirTopic] | None, nullable("0+")] = []
+
+
+class DescribeLogDirsPartition(Struct, gc=False):
+    partition_index: I32 = 0
+    partition_size: I64 = 0
+    offset_lag: I64 = 0
+    is_future_key: bool = False
+
+
+class DescribeLogDirsTopic(Struct, gc=False):
+    name: str = ""
+    partitions: list[DescribeLogDirsPartition] = []
+
+
+class DescribeLogDirsResult(Struct, gc=False):
+    error_code: I16 = 0
+    log_dir: str = ""
+    topics: list[DescribeLogDirsTopic] = []
+    total_bytes: Annotated[I64, versions("4+")] = -1
+    usable_bytes: Annotated[I64, versions("4+")] = -1
+    is_cordoned: Annotated[bool, versions("5+")] = False
+
+
+class DescribeLogDirsResponse(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="response", versions="1-5", flexible="2+")
+    throttle_time_ms: I32 = 0
+    error_code: Annotated[I16, versions("3+")] = 0
+    results: list[DescribeLogDirsResult] = []

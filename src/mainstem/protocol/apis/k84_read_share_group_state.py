@@ -1,0 +1,50 @@
+"""ReadShareGroupState (key 84): read the stored state of share partitions."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Struct
+
+from mainstem.protocol.schema import I8, I16, I32, I64, ApiMessage, Uuid, nullable
+from mainstem.protocol.uuids import ZERO_UUID
+
+
+class PartitionData(Struct, gc=False):
+    partition: I32 = 0
+    leader_epoch: I32 = 0
+
+
+class ReadStateData(Struct, gc=False):
+    topic_id: Uuid = ZERO_UUID
+    partitions: list[PartitionData] = []
+
+
+class ReadShareGroupStateRequest(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="request", versions="0", flexible="0+")
+    group_id: str = ""
+    topics: list[ReadStateData] = []
+
+
+class StateBatch(Struct, gc=False):
+    first_offset: I64 = 0
+    last_offset: I64 = 0
+    delivery_state: I8 = 0
+    delivery_count: I16 = 0
+
+
+class PartitionResult(Struct, gc=False):
+    partition: I32 = 0
+    error_code: I16 = 0
+    error_message: Annotated[str | None, nullable("0+")] = None
+    state_epoch: I32 = 0
+    start_offset: I64 = 0
+    state_batches: list[StateBatch] = []
+
+
+class ReadStateResult(Struct, gc=False):
+    topic_id: Uuid = ZERO_UUID
+    partitions: list[PartitionResult] = []
+
+
+class ReadShareGroupStateResponse(Struct, gc=False):
+    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="response", versions="0", flexible="0+")
+    results: list[ReadStateResult] = []
