@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks of Mainstem and Apache Kafka. Nothing here is imported by the product."""

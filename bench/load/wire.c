@@ -1,0 +1,295 @@
+/* Implements wire.h. Must stay free of anything that depends on which broker answers. */
+#include "wire.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+const char *text_argument(int argc, char **argv, const char *name, const char *fallback) {
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (strcmp(argv[i], name) == 0) return argv[i + 1];
+    if (!fallback) die("missing argument %s", name);
+    return fallback;
+}
+
+long argument(int argc, char **argv, const char *name, long fallback, long low, long high) {
+    char text[32];
+    snprintf(text, sizeof text, "%ld", fallback);
+    const char *given = text_argument(argc, argv, name, text);
+    char *end;
+    long value = strtol(given, &end, 10);
+    if (*end || end == given || value < low || value > high)
+        die("%s must be a number from %ld to %ld, not '%s'", name, low, high, given);
+    return value;
+}
+
+struct target target_arguments(int argc, char **argv) {
+    struct target target = {
+        .host = text_argument(argc, argv, "--host", "127.0.0.1"),
+        .port = (int)argument(argc, argv, "--port", 0, 1, 65535),
+        .topic = text_argument(argc, argv, "--topic", NULL),
+    };
+    /* One length byte in the compact string, one in the compact arrays: keeps every offset below fixed. */
+    if (strlen(target.topic) > 100) die("--topic is longer than 100 characters");
+    return target;
+}
+
+/* ---- sockets ---------------------------------------------------------------------------------- */
+
+int connect_blocking(const char *host, int port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) die("'%s' is not an IPv4 address", host);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) die("socket: %s", strerror(errno));
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        die("connect to %s:%d: %s", host, port, strerror(errno));
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    struct timeval limit = {.tv_sec = 30};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return fd;
+}
+
+void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+void send_all(int fd, const void *data, size_t length) {
+    const uint8_t *at = data;
+    while (length) {
+        ssize_t sent = send(fd, at, length, MSG_NOSIGNAL);
+        if (sent < 0) die("send: %s", strerror(errno));
+        at += sent;
+        length -= (size_t)sent;
+    }
+}
+
+void receive_all(int fd, void *data, size_t length) {
+    uint8_t *at = data;
+    while (length) {
+        ssize_t got = recv(fd, at, length, 0);
+        if (got < 0) die("recv: %s", strerror(errno));
+        if (got == 0) die("the broker closed the connection");
+        at += got;
+        length -= (size_t)got;
+    }
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+uint32_t crc32c(const uint8_t *data, size_t length) {
+    uint32_t crc = 0xFFFFFFFFu;
+    for (size_t i = 0; i < length; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (0x82F63B78u & (0u - (crc & 1u)));
+    }
+    return ~crc;
+}
+
+uint32_t read_u32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+uint64_t read_u64(const uint8_t *at) { return (uint64_t)read_u32(at) << 32 | read_u32(at + 4); }
+
+void write_u32(uint8_t *at, uint32_t value) {
+    for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+void write_u64(uint8_t *at, uint64_t value) {
+    write_u32(at, (uint32_t)(value >> 32));
+    write_u32(at + 4, (uint32_t)value);
+}
+
+uint32_t read_uvarint(const uint8_t **at, const uint8_t *end) {
+    uint32_t value = 0;
+    for (int shift = 0; shift < 35 && *at < end; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint32_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) return value;
+    }
+    die("a response ends inside a varint");
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+static void put_bytes(struct request *out, const void *data, size_t length) {
+    if (out->length + length > sizeof out->data) die("the request is larger than its buffer");
+    memcpy(out->data + out->length, data, length);
+    out->length += length;
+}
+
+static void put_int(struct request *out, uint64_t value, int bytes) {
+    uint8_t text[8];
+    write_u64(text, value);
+    put_bytes(out, text + 8 - bytes, (size_t)bytes);
+}
+
+static void put_uvarint(struct request *out, uint32_t value) {
+    while (value >= 0x80) {
+        put_int(out, (value & 0x7f) | 0x80, 1);
+        value >>= 7;
+    }
+    put_int(out, value, 1);
+}
+
+static void put_varint(struct request *out, int32_t value) {
+    put_uvarint(out, ((uint32_t)value << 1) ^ (uint32_t)(value >> 31));
+}
+
+static void put_compact_string(struct request *out, const char *text) {
+    put_uvarint(out, (uint32_t)strlen(text) + 1);
+    put_bytes(out, text, strlen(text));
+}
+
+static void begin(struct request *out, int api_key, int version, int flexible) {
+    out->length = 0;
+    put_int(out, 0, 4); /* the size, filled in by finish() */
+    put_int(out, (uint64_t)api_key, 2);
+    put_int(out, (uint64_t)version, 2);
+    put_int(out, 0, 4); /* the correlation id */
+    put_int(out, 5, 2);
+    put_bytes(out, "bench", 5);
+    if (flexible) put_uvarint(out, 0);
+}
+
+static void finish(struct request *out) { write_u32(out->data, (uint32_t)out->length - 4); }
+
+static void put_record(struct request *out, int value_bytes) {
+    struct request body = {.length = 0};
+    put_int(&body, 0, 1);   /* attributes */
+    put_varint(&body, 0);   /* timestamp delta */
+    put_varint(&body, 0);   /* offset delta */
+    put_varint(&body, -1);  /* null key */
+    put_varint(&body, value_bytes);
+    for (int i = 0; i < value_bytes; i++) put_int(&body, (uint64_t)('a' + i % 26), 1);
+    put_varint(&body, 0);   /* no headers */
+    put_varint(out, (int32_t)body.length);
+    put_bytes(out, body.data, body.length);
+}
+
+static void put_batch(struct request *out, int value_bytes) {
+    size_t start = out->length;
+    uint64_t now_ms = (uint64_t)time(NULL) * 1000u;
+    put_int(out, 0, 8);                   /* base offset */
+    put_int(out, 0, 4);                   /* batch length, below */
+    put_int(out, (uint64_t)-1, 4);        /* partition leader epoch */
+    put_int(out, 2, 1);                   /* magic */
+    put_int(out, 0, 4);                   /* CRC, below */
+    size_t checked = out->length;
+    put_int(out, 0, 2);                   /* attributes */
+    put_int(out, 0, 4);                   /* last offset delta */
+    put_int(out, now_ms, 8);              /* base timestamp */
+    put_int(out, now_ms, 8);              /* max timestamp */
+    put_int(out, (uint64_t)-1, 8);        /* producer id */
+    put_int(out, (uint64_t)-1, 2);        /* producer epoch */
+    put_int(out, (uint64_t)-1, 4);        /* base sequence */
+    put_int(out, 1, 4);                   /* records */
+    put_record(out, value_bytes);
+    write_u32(out->data + start + 8, (uint32_t)(out->length - start - 12));
+    write_u32(out->data + start + 17, crc32c(out->data + checked, out->length - checked));
+}
+
+void build_produce(struct request *out, const char *topic, int partition, int acks, int value_bytes) {
+    struct request batch = {.length = 0};
+    put_batch(&batch, value_bytes);
+    begin(out, API_PRODUCE, PRODUCE_VERSION, 1);
+    put_uvarint(out, 0);                  /* no transactional id */
+    put_int(out, (uint64_t)acks, 2);
+    put_int(out, 10000, 4);               /* timeout ms */
+    put_uvarint(out, 2);                  /* one topic */
+    put_compact_string(out, topic);
+    put_uvarint(out, 2);                  /* one partition */
+    put_int(out, (uint64_t)partition, 4);
+    put_uvarint(out, (uint32_t)batch.length + 1);
+    put_bytes(out, batch.data, batch.length);
+    put_int(out, 0, 3);                   /* no tagged fields: partition, topic, request */
+    finish(out);
+}
+
+void build_fetch(struct request *out, const char *topic, int partition, int max_wait_ms, int max_bytes) {
+    begin(out, API_FETCH, FETCH_VERSION, 1);
+    put_int(out, (uint64_t)-1, 4);        /* replica id */
+    put_int(out, (uint64_t)max_wait_ms, 4);
+    put_int(out, 1, 4);                   /* min bytes */
+    put_int(out, (uint64_t)max_bytes, 4);
+    put_int(out, 0, 1);                   /* read uncommitted */
+    put_int(out, 0, 4);                   /* session id */
+    put_int(out, (uint64_t)-1, 4);        /* session epoch: no session */
+    put_uvarint(out, 2);
+    put_compact_string(out, topic);
+    put_uvarint(out, 2);
+    put_int(out, (uint64_t)partition, 4);
+    put_int(out, (uint64_t)-1, 4);        /* current leader epoch */
+    out->fetch_offset_at = out->length;
+    put_int(out, 0, 8);                   /* fetch offset */
+    put_int(out, (uint64_t)-1, 4);        /* last fetched epoch */
+    put_int(out, (uint64_t)-1, 8);        /* log start offset */
+    put_int(out, (uint64_t)max_bytes, 4);
+    put_int(out, 0, 2);                   /* no tagged fields: partition, topic */
+    put_uvarint(out, 1);                  /* no forgotten topics */
+    put_uvarint(out, 1);                  /* empty rack */
+    put_int(out, 0, 1);
+    finish(out);
+}
+
+void build_api_versions(struct request *out) {
+    begin(out, API_API_VERSIONS, 0, 0);
+    finish(out);
+}
+
+void set_correlation(struct request *request, uint32_t correlation_id) {
+    write_u32(request->data + 8, correlation_id);
+}
+
+/* The one partition's error code in a Produce answer (frame without its size field). */
+int produce_error(const uint8_t *frame, size_t length, const char *topic) {
+    /* correlation id, tagged fields, topic count, name, partition count, partition index, error code */
+    size_t at = 4 + 1 + 1 + 1 + strlen(topic) + 1 + 4;
+    if (length < at + 2) die("a Produce answer of %zu bytes is too short", length);
+    return (int16_t)(frame[at] << 8 | frame[at + 1]);
+}
+
+/* ---- percentiles ------------------------------------------------------------------------------ */
+
+static int ascending(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static double quantile_ms(const uint32_t *sorted, size_t count, double quantile) {
+    size_t index = (size_t)(quantile * (double)count);
+    if (index >= count) index = count - 1;
+    return sorted[index] / 1e6;
+}
+
+void print_percentiles(uint32_t *samples_ns, size_t count) {
+    if (count == 0) die("nothing was measured");
+    qsort(samples_ns, count, sizeof *samples_ns, ascending);
+    printf("\"p50_ms\": %.4f, \"p99_ms\": %.4f, \"p999_ms\": %.4f, \"max_ms\": %.4f",
+           quantile_ms(samples_ns, count, 0.5), quantile_ms(samples_ns, count, 0.99),
+           quantile_ms(samples_ns, count, 0.999), samples_ns[count - 1] / 1e6);
+}

@@ -1,0 +1,144 @@
+"""Runs the load generators against a broker and reads what they print. Every run is bounded by a time-out.
+
+The generators are C programs, so that the broker and not the client is measured.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.peers import Peer
+from bench.tools import Tools
+
+_TIMEOUT_S = 180.0
+_REQUESTS_MAX = 5_000_000  # a bound for the generator's memory; the time ends it first
+
+_PRODUCED = re.compile(r"(\d+) delivered \(offset -?\d+, (\d+) failed\) in (\d+)ms")
+_CONSUMED = re.compile(r"% (\d+) messages \((\d+) bytes\) consumed in (\d+)ms")
+
+
+@dataclass(frozen=True)
+class Throughput:
+    messages: int
+    size_bytes: int
+    seconds: float
+
+    @property
+    def messages_per_s(self) -> float:
+        return self.messages / self.seconds
+
+    @property
+    def megabytes_per_s(self) -> float:
+        return self.messages_per_s * self.size_bytes / 1e6
+
+    @property
+    def gigabytes(self) -> float:
+        return self.messages * self.size_bytes / 1e9
+
+
+@dataclass
+class IdleConnections:
+    """Filled in when the holder has ended."""
+
+    still_open: int = 0
+    opening_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Loader:
+    """The load generators, pointed at one broker."""
+
+    tools: Tools
+    peer: Peer
+
+    def produce(self, topic: str, messages: int, size_bytes: int) -> Throughput:
+        """acks=1, as fast as librdkafka can; batches of up to a megabyte."""
+        load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", "1"]
+        load += ["-X", "linger.ms=5", "-X", "batch.num.messages=10000"]
+        load += ["-X", "queue.buffering.max.messages=500000"]
+        return parse_produced(self._librdkafka(topic, load), messages, size_bytes)
+
+    def consume(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
+        """From the start of every partition until so many messages came."""
+        load = ["-C", "-o", "beginning", "-c", str(messages)]
+        for partition in range(partitions):
+            load += ["-p", str(partition)]
+        # When its queue is full the client pauses; the default second would measure the pause.
+        load += ["-X", "fetch.queue.backoff.ms=1"]
+        return parse_consumed(self._librdkafka(topic, load), messages, size_bytes)
+
+    def requests(self, topic: str, partitions: int, seconds: int) -> dict[str, float]:
+        """One 100 B record per request over 50 connections, one in flight on each."""
+        load = ["--connections", "50", "--depth", "1", "--size", "100", "--partitions", str(partitions)]
+        load += ["--count", str(_REQUESTS_MAX), "--seconds", str(seconds)]
+        return self._own(self.tools.requests, topic, load)
+
+    def end_to_end(self, topic: str, rate_per_s: int, messages: int, warmup: int) -> dict[str, float]:
+        """acks=all, no linger, and a consumer that long-polls on a connection of its own."""
+        load = ["--rate", str(rate_per_s), "--count", str(messages), "--warmup", str(warmup)]
+        return self._own(self.tools.e2e, topic, load)
+
+    @contextmanager
+    def idle_connections(self, count: int) -> Iterator[IdleConnections]:
+        """So many connections are open and silent inside the block."""
+        held = IdleConnections()
+        command = [str(self.tools.idle), "--port", str(self.peer.port), "--connections", str(count)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen([*command, "--seconds", "300"], stdin=pipe, stdout=pipe, stderr=pipe) as holder:
+            assert holder.stdout is not None
+            try:
+                if not holder.stdout.readline().startswith(b"holding"):
+                    _, errors = holder.communicate(timeout=10)
+                    raise BenchError(f"idle connections: {errors.decode(errors='replace').strip()}")
+                yield held
+                output, _ = holder.communicate(timeout=60)
+                fields = json.loads(output)
+                held.still_open, held.opening_seconds = fields["still_open"], fields["opening_seconds"]
+            finally:
+                if holder.poll() is None:
+                    holder.kill()
+
+    def _librdkafka(self, topic: str, load: list[str]) -> str:
+        where = ["-t", topic, "-b", self.peer.bootstrap, "-X", "broker.address.family=v4"]
+        return _run([str(self.tools.rdkafka), *where, *load])
+
+    def _own(self, program: Path, topic: str, load: list[str]) -> dict[str, float]:
+        output = _run([str(program), "--port", str(self.peer.port), "--topic", topic, *load])
+        fields: dict[str, float] = json.loads(output)
+        return fields
+
+
+def parse_produced(output: str, messages: int, size_bytes: int) -> Throughput:
+    found = _PRODUCED.findall(output)
+    if not found:
+        raise BenchError(f"the producer printed no summary: {output[-300:]!r}")
+    delivered, failed, taken_ms = (int(field) for field in found[-1])
+    if delivered != messages or failed:
+        raise BenchError(f"only {delivered} of {messages} messages were delivered: {output[-300:]!r}")
+    return Throughput(delivered, size_bytes, max(1, taken_ms) / 1000)
+
+
+def parse_consumed(output: str, messages: int, size_bytes: int) -> Throughput:
+    found = _CONSUMED.findall(output)
+    if not found:
+        raise BenchError(f"the consumer printed no summary: {output[-300:]!r}")
+    consumed, consumed_bytes, taken_ms = (int(field) for field in found[-1])
+    if consumed < messages or consumed_bytes < messages * size_bytes:
+        raise BenchError(f"only {consumed} of {messages} messages were consumed: {output[-300:]!r}")
+    return Throughput(consumed, size_bytes, max(1, taken_ms) / 1000)
+
+
+def _run(command: list[str]) -> str:
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"{name} did not end within {_TIMEOUT_S:.0f} s") from error
+    if done.returncode != 0:
+        raise BenchError(f"{name} failed: {(done.stderr + done.stdout).strip()[-500:]}")
+    return done.stdout

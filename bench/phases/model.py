@@ -1,0 +1,78 @@
+"""What a phase is, and what it is given to run with. Holds no measurement itself."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bench import procfs
+from bench.loads import Loader
+from bench.peers import Peer
+from bench.stats import Metric
+
+PARTITIONS = 4
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much work a phase does. Nothing may write more than 1 GB: past that the page cache, not the broker,
+    is measured on a small machine."""
+
+    messages_1k: int = 700_000
+    messages_100b: int = 6_000_000
+    requests_seconds: int = 8
+    e2e_messages: int = 10_000
+    e2e_warmup: int = 1_000
+    idle_connections: int = 5_000
+    idle_messages_1k: int = 500_000
+    many_topics: int = 100
+    partitions_per_topic: int = 100
+    settle_s: float = 3.0
+
+
+QUICK = Sizes(
+    messages_1k=100_000,
+    messages_100b=1_000_000,
+    requests_seconds=2,
+    e2e_messages=2_000,
+    e2e_warmup=500,
+    idle_connections=1_000,
+    idle_messages_1k=200_000,
+    many_topics=10,
+    settle_s=1.0,
+)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One measurement of one phase: the peer to measure, what loads it, and how much."""
+
+    peer: Peer
+    load: Loader
+    sizes: Sizes
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`run` gives a value for every metric. With `fresh`, its peer is new and not yet started."""
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    run: Callable[[Bench], dict[str, float]]
+    fresh: bool = False
+    repeats_max: int | None = None
+
+
+@dataclass
+class CpuUse:
+    """The broker's CPU seconds inside a `cpu_of` block, filled in at its end."""
+
+    seconds: float = 0.0
+
+
+@contextmanager
+def cpu_of(peer: Peer) -> Iterator[CpuUse]:
+    use = CpuUse()
+    before = procfs.cpu_seconds(peer.pid)
+    yield use
+    use.seconds = procfs.cpu_seconds(peer.pid) - before

@@ -1,0 +1,81 @@
+"""Bulk produce and consume with librdkafka's C tool, with messages of 1 KB and 100 B, on four partitions."""
+
+from bench import procfs
+from bench.loads import Throughput
+from bench.phases.model import PARTITIONS, Bench, Phase, cpu_of
+from bench.stats import Metric, Target
+from bench.topics import topic
+
+_SIZE_1K = 1024
+_SIZE_100B = 100
+
+
+def _messages(bench: Bench, size_bytes: int) -> int:
+    return bench.sizes.messages_1k if size_bytes == _SIZE_1K else bench.sizes.messages_100b
+
+
+def _produce(bench: Bench, size_bytes: int) -> dict[str, float]:
+    with topic(bench.peer, f"produce-{size_bytes}", PARTITIONS) as name:
+        with cpu_of(bench.peer) as cpu:
+            done = bench.load.produce(name, _messages(bench, size_bytes), size_bytes)
+        return _result(bench, done, cpu.seconds)
+
+
+def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
+    messages = _messages(bench, size_bytes)
+    with topic(bench.peer, f"consume-{size_bytes}", PARTITIONS) as name:
+        bench.load.produce(name, messages, size_bytes)
+        with cpu_of(bench.peer) as cpu:
+            done = bench.load.consume(name, PARTITIONS, messages, size_bytes)
+        return _result(bench, done, cpu.seconds)
+
+
+def _result(bench: Bench, done: Throughput, cpu_seconds: float) -> dict[str, float]:
+    return {
+        "mb_per_s": done.megabytes_per_s,
+        "msgs_per_s": done.messages_per_s,
+        "cpu_s_per_gb": cpu_seconds / done.gigabytes,
+        "rss_mb": procfs.memory(bench.peer.pid).resident_mb,
+    }
+
+
+def _metrics(rate_metric: str, rate_min: float, cpu_max: float) -> tuple[Metric, ...]:
+    """All four numbers; the target for the rate is on the one that the messages' size makes telling."""
+
+    def rate_target(name: str) -> tuple[Target, ...]:
+        return (Target("ratio_min", rate_min),) if name == rate_metric else ()
+
+    return (
+        Metric("mb_per_s", "MB/s", rate_target("mb_per_s")),
+        Metric("msgs_per_s", "msg/s", rate_target("msgs_per_s")),
+        Metric("cpu_s_per_gb", "CPU s/GB", (Target("ratio_max", cpu_max),)),
+        Metric("rss_mb", "MB"),
+    )
+
+
+PHASES = (
+    Phase(
+        "produce_1k",
+        "produce 1 KB, acks=1, 4 partitions",
+        _metrics("mb_per_s", 2.0, 0.5),
+        lambda bench: _produce(bench, _SIZE_1K),
+    ),
+    Phase(
+        "produce_100b",
+        "produce 100 B, acks=1, 4 partitions",
+        _metrics("msgs_per_s", 1.2, 0.5),
+        lambda bench: _produce(bench, _SIZE_100B),
+    ),
+    Phase(
+        "consume_1k",
+        "consume 1 KB from the start",
+        _metrics("mb_per_s", 1.0, 1.0),
+        lambda bench: _consume(bench, _SIZE_1K),
+    ),
+    Phase(
+        "consume_100b",
+        "consume 100 B from the start",
+        _metrics("msgs_per_s", 1.0, 1.0),
+        lambda bench: _consume(bench, _SIZE_100B),
+    ),
+)

@@ -1,0 +1,107 @@
+"""Turns results into a report: one row for each number of each phase, as plain text, Markdown and JSON.
+
+The report is a plain JSON document, so that a saved one can be printed again without measuring.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.phases.model import Phase
+from bench.runner import Plan, Results
+from bench.stats import KAFKA, MAINSTEM, Metric, ratio, summarise
+
+Report = dict[str, Any]
+
+_HEADINGS = ("work", "measured", "Mainstem", "Apache Kafka", "ratio", "target", "met")
+
+
+def make_report(plan: Plan, results: Results, about: dict[str, str]) -> Report:
+    return {
+        "about": about,
+        "failures": results.failures,
+        "rows": [_row(phase, metric, results) for phase in plan.phases for metric in phase.metrics],
+    }
+
+
+def _row(phase: Phase, metric: Metric, results: Results) -> dict[str, Any]:
+    measured = results.values.get(phase.name, {})
+    values = {peer: list(measured.get(peer, {}).get(metric.name, [])) for peer in (MAINSTEM, KAFKA)}
+    summaries = {peer: summarise(series) for peer, series in values.items()}
+    mainstem, times = summaries[MAINSTEM], ratio(summaries[MAINSTEM], summaries[KAFKA])
+    judged = [target.is_met(mainstem.median, times) for target in metric.targets] if mainstem else []
+    return {
+        "phase": phase.name,
+        "title": phase.title,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "peers": {
+            peer: {"median": summary.median, "min": summary.low, "max": summary.high, "values": values[peer]}
+            for peer, summary in summaries.items()
+            if summary is not None
+        },
+        "ratio": times,
+        "target": ", ".join(target.text(metric.unit) for target in metric.targets),
+        "met": None if not judged or None in judged else all(judged),
+    }
+
+
+def text_table(report: Report) -> str:
+    rows = [_HEADINGS, *_cells(report)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([*lines, *_notes(report)])
+
+
+def markdown_table(report: Report) -> str:
+    lines = [_markdown_row(_HEADINGS), _markdown_row(["---"] * len(_HEADINGS))]
+    lines += [_markdown_row(row) for row in _cells(report)]
+    return "\n".join([*lines, "", *(f"- {note}" for note in _notes(report))])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(report: Report) -> list[tuple[str, ...]]:
+    cells: list[tuple[str, ...]] = []
+    shown_before = ""
+    for row in report["rows"]:
+        cells.append(
+            (
+                "" if row["phase"] == shown_before else f"{row['phase']}: {row['title']}",
+                f"{row['metric']} ({row['unit']})",
+                _spread(row["peers"].get(MAINSTEM)),
+                _spread(row["peers"].get(KAFKA)),
+                "" if row["ratio"] is None else f"{row['ratio']:.2f}x",
+                row["target"],
+                {True: "yes", False: "no", None: ""}[row["met"]],
+            )
+        )
+        shown_before = row["phase"]
+    return cells
+
+
+def _spread(summary: dict[str, Any] | None) -> str:
+    if summary is None:
+        return "-"
+    middle = format_number(summary["median"])
+    if len(summary["values"]) == 1:
+        return middle
+    return f"{middle} ({format_number(summary['min'])}..{format_number(summary['max'])})"
+
+
+def format_number(value: float) -> str:
+    """Three telling digits; thousands with commas."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def _notes(report: Report) -> list[str]:
+    notes = [f"{name}: {value}" for name, value in report["about"].items()]
+    return notes + [f"FAILED {failure}" for failure in report["failures"]]

@@ -1,0 +1,126 @@
+"""Runs phases: starts the peers, warms them up, alternates between them and repeats. Judges nothing.
+
+A phase that fails on one peer is noted and the rest goes on.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from bench.errors import BenchError
+from bench.loads import Loader
+from bench.peers import PEERS, Peer
+from bench.phases.model import PARTITIONS, Bench, Phase, Sizes
+from bench.tools import Tools
+from bench.topics import topic
+
+Values = dict[str, list[float]]  # metric -> one value for each repetition
+
+
+@dataclass
+class Results:
+    """phase -> peer -> metric -> values, and what went wrong."""
+
+    values: dict[str, dict[str, Values]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, phase: str, peer: str, measured: dict[str, float]) -> None:
+        metrics = self.values.setdefault(phase, {}).setdefault(peer, defaultdict(list))
+        for name, value in measured.items():
+            metrics[name].append(value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    phases: Sequence[Phase]
+    peers: Sequence[str]
+    repeat: int
+    warmup_s: float
+    sizes: Sizes
+
+
+def run(plan: Plan, tools: Tools, work_dir: Path) -> Results:
+    results = Results()
+    on_warm = [phase for phase in plan.phases if not phase.fresh]
+    if on_warm:
+        with _warm_peers(plan, tools, work_dir) as peers:
+            for phase in on_warm:
+                for name in _schedule(plan, phase):
+                    _measure(results, phase, _bench(peers[name], tools, plan))
+    for phase in plan.phases:
+        if phase.fresh:
+            for number, name in enumerate(_schedule(plan, phase)):
+                peer = PEERS[name](work_dir / f"{phase.name}-{number}-{name}")
+                try:
+                    _measure(results, phase, _bench(peer, tools, plan))
+                finally:
+                    peer.remove()
+    return results
+
+
+def alternate(peers: Sequence[str], repeat: int) -> list[str]:
+    """The order of measurement: every peer once a repetition, each repetition beginning with another."""
+    order: list[str] = []
+    for number in range(repeat):
+        shift = number % len(peers)
+        order += [*peers[shift:], *peers[:shift]]
+    return order
+
+
+def _schedule(plan: Plan, phase: Phase) -> list[str]:
+    return alternate(plan.peers, min(plan.repeat, phase.repeats_max or plan.repeat))
+
+
+def _bench(peer: Peer, tools: Tools, plan: Plan) -> Bench:
+    return Bench(peer, Loader(tools, peer), plan.sizes)
+
+
+def _measure(results: Results, phase: Phase, bench: Bench) -> None:
+    name = bench.peer.name
+    try:
+        measured = phase.run(bench)
+    except (BenchError, KafkaException, OSError) as error:
+        results.failures.append(f"{phase.name} on {name}: {error}")
+        _say(f"{phase.name:16} {name:9} FAILED: {error}")
+        return
+    results.add(phase.name, name, measured)
+    _say(f"{phase.name:16} {name:9} " + "  ".join(f"{key}={value:.4g}" for key, value in measured.items()))
+
+
+@contextmanager
+def _warm_peers(plan: Plan, tools: Tools, work_dir: Path) -> Iterator[dict[str, Peer]]:
+    peers: dict[str, Peer] = {}
+    try:
+        for name in plan.peers:
+            peers[name] = PEERS[name](work_dir / name)
+            taken_s = peers[name].start()
+            _say(f"{name} is up after {taken_s:.2f} s on {peers[name].bootstrap}; warming up")
+            _warm_up(_bench(peers[name], tools, plan), plan.warmup_s)
+        yield peers
+    finally:
+        for peer in peers.values():
+            peer.remove()
+
+
+def _warm_up(bench: Bench, seconds: float) -> None:
+    """All kinds of load by turns, until the time is over: a JVM compiles what runs often."""
+    peer, load = bench.peer, bench.load
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with topic(peer, "warm-up", PARTITIONS) as name:
+            load.produce(name, 100_000, 1024)
+            load.produce(name, 1_000_000, 100)
+            load.consume(name, PARTITIONS, 1_100_000, 100)
+            load.requests(name, PARTITIONS, seconds=3)
+        with topic(peer, "warm-up-e2e", 1) as name:
+            load.end_to_end(name, rate_per_s=1_000, messages=1_000, warmup=0)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,63 @@
+"""Medians, spread, ratios and targets: what is done with the measured values. Pure functions, no I/O."""
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+MAINSTEM = "mainstem"
+KAFKA = "kafka"
+
+TargetKind = Literal["ratio_min", "ratio_max", "value_min", "value_max"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What Mainstem must reach, alone (`value_*`) or against Kafka's median of the same run (`ratio_*`)."""
+
+    kind: TargetKind
+    bound: float
+
+    def text(self, unit: str) -> str:
+        sign = ">=" if self.kind.endswith("_min") else "<="
+        suffix = "x" if self.kind.startswith("ratio") else f" {unit}".rstrip()
+        return f"{sign} {self.bound:g}{suffix}"
+
+    def is_met(self, value: float, ratio: float | None) -> bool | None:
+        """None where it cannot be told: no Kafka in the run."""
+        judged = ratio if self.kind.startswith("ratio") else value
+        if judged is None:
+            return None
+        return judged >= self.bound if self.kind.endswith("_min") else judged <= self.bound
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that a phase measures, and what is expected of it."""
+
+    name: str
+    unit: str
+    targets: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The repeated measurements of one number on one peer."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+
+def summarise(values: list[float]) -> Summary | None:
+    """None for no values: a peer that was not run or failed throughout."""
+    if not values:
+        return None
+    return Summary(median(values), min(values), max(values), len(values))
+
+
+def ratio(mainstem: Summary | None, kafka: Summary | None) -> float | None:
+    """Mainstem's median as a multiple of Kafka's."""
+    if mainstem is None or kafka is None or kafka.median == 0:
+        return None
+    return mainstem.median / kafka.median
