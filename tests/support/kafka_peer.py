@@ -117,8 +117,6 @@ def _start_kafka(folder: Path, name: str) -> KafkaPeer:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        "log.initial.task.delay.ms": "500",
-        "log.retention.check.interval.ms": "1000",
     }
     properties = folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

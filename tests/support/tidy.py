@@ -1,7 +1,7 @@
 """The rules of the house that no linter knows, as functions from text to complaints.
 
-Each takes a path (for the message) and a text, or a set of them, and returns one line per violation. The tests
-in `test_tidy.py` apply them to the repository and to planted samples.
+Each takes a path (for the message) and a text, or a set of them, and returns one line per violation. The
+tests in `test_tidy.py` apply them to the repository and to planted samples.
 """
 
 import ast

@@ -1,0 +1,37 @@
+"""Scenarios run against Mainstem and against Apache Kafka; both must give the answers that the test names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.kafka_peer import shared_kafka
+from tests.support.target import Target
+
+
+@pytest.fixture(scope="session")
+def mainstem() -> Iterator[Target]:
+    """One Mainstem broker per worker."""
+    from mainstem.testing import Broker
+
+    with Broker() as broker:
+        yield Target("mainstem", broker.bootstrap_servers, Path(broker.data_dir))
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Target:
+    """The Apache Kafka broker that all workers share."""
+    peer = shared_kafka()
+    return Target("kafka", peer.bootstrap_servers, Path(peer.log_dir))
+
+
+@pytest.fixture(params=["mainstem", pytest.param("kafka", marks=pytest.mark.peer)])
+def target(request: pytest.FixtureRequest) -> Target:
+    """Mainstem, then Apache Kafka."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def topic(target: Target) -> str:
+    """A fresh topic with one partition."""
+    return target.create_topic()
