@@ -1,0 +1,1 @@
+"""The `mainstem` command: one module per subcommand. Nothing below this layer may import it."""

@@ -1,0 +1,51 @@
+"""What `mainstem up` says when it is ready: a banner for a person, one stable line for a program.
+
+The line is an interface (mainstem.testing and scripts parse it): fields are only ever added at its end.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mainstem import __version__
+
+READY_PREFIX = "mainstem ready "
+
+
+def ready_line(bootstrap: str, node_id: int, cluster_id: str, data_dir: str) -> str:
+    """`mainstem ready bootstrap=HOST:PORT node=ID cluster=ID data=DIR`; data is last: it may hold spaces."""
+    return f"{READY_PREFIX}bootstrap={bootstrap} node={node_id} cluster={cluster_id} data={data_dir}"
+
+
+def parse_ready_line(line: str) -> dict[str, str] | None:
+    """The fields of a ready line, or None for any other line."""
+    if not line.startswith(READY_PREFIX):
+        return None
+    head, _, data_dir = line.strip().partition(" data=")
+    fields = dict(part.split("=", 1) for part in head.removeprefix(READY_PREFIX).split(" "))
+    fields["data"] = data_dir
+    return fields
+
+
+def banner(bootstrap: str, data_dir: str, *, ephemeral: bool) -> str:
+    """A few lines for a terminal: where it listens, where the data is, what to type next."""
+    bold, dim, reset = ("", "", "") if os.environ.get("NO_COLOR") else ("\033[1m", "\033[2m", "\033[0m")
+    option = "" if bootstrap == "localhost:9092" else f" -b {bootstrap}"
+    place = f"{_with_tilde(data_dir)}{' (removed at exit)' if ephemeral else ''}"
+    rows = (
+        ("bootstrap", f"{bold}{bootstrap}{reset}"),
+        ("data", place),
+        ("try", f"echo 'hello, world' | mainstem produce greetings{option}"),
+        ("", f"mainstem consume greetings --from-beginning{option}"),
+        ("stop", "Ctrl-C"),
+    )
+    lines = [f"  {dim}{label:<10}{reset} {text}" for label, text in rows]
+    return "\n".join(
+        ["", f"  {bold}Mainstem {__version__}{reset}, ready for every Kafka client", "", *lines, ""]
+    )
+
+
+def _with_tilde(path: str) -> str:
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path.startswith(home + "/") else path

@@ -1,0 +1,151 @@
+"""`mainstem consume`: prints the messages of a topic, from any point, without joining a group.
+
+It assigns partitions by hand and commits nothing, so that looking at a topic never changes anything.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from confluent_kafka import Consumer, KafkaError
+
+from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, consumer_client, kafka_errors, topic_metadata
+from mainstem.cli.consume_format import formatter
+from mainstem.cli.consume_start import parse_start, starting_positions
+from mainstem.cli.errors import CommandError
+from mainstem.cli.reader import Reader
+from mainstem.cli.render import examples, say
+
+EXAMPLES = examples(
+    "mainstem consume greetings --from-beginning",
+    "mainstem consume orders --from-time 10m --exit-at-end --format json",
+    "mainstem consume orders --offset -5 -e --show key,partition,offset",
+    "mainstem consume images --partition 0 --offset 41 -n 1 --format raw",
+)
+
+
+class OutputFormat(StrEnum):
+    """How a message is printed."""
+
+    text = "text"
+    json = "json"
+    raw = "raw"
+
+
+class Isolation(StrEnum):
+    """Whether messages of open transactions are shown."""
+
+    uncommitted = "read_uncommitted"
+    committed = "read_committed"
+
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")]
+FromBeginning = Annotated[
+    bool, typer.Option("--from-beginning", "-B", metavar="", help="Start with the oldest message.")
+]
+Latest = Annotated[
+    bool, typer.Option("--latest", metavar="", help="Start with the next message to come (the default).")
+]
+Offset = Annotated[
+    int | None,
+    typer.Option("--offset", "-o", metavar="N", help="Start at offset N; -N: the last N of each partition."),
+]
+FromTime = Annotated[
+    str | None,
+    typer.Option(
+        "--from-time", metavar="TIME", help="Start there: 10m (ago), 2026-01-31T12:00 or milliseconds."
+    ),
+]
+Partitions = Annotated[
+    list[int],
+    typer.Option(
+        "--partition", "-p", metavar="N", help="Only this one; may be repeated.", show_default=False
+    ),
+]
+MaxMessages = Annotated[
+    int | None, typer.Option("--max-messages", "-n", metavar="N", min=1, help="Stop after N messages.")
+]
+ExitAtEnd = Annotated[
+    bool, typer.Option("--exit-at-end", "-e", metavar="", help="Stop at the present end of every partition.")
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", metavar="", help="Wait for more until Ctrl-C (the default).")
+]
+Format = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="text: a value per line; json: an object per line; raw: bare bytes.",
+    ),
+]
+Show = Annotated[
+    str,
+    typer.Option(
+        "--show",
+        metavar="FIELDS",
+        help="What stands before a text value, with commas: partition, offset, timestamp, key, headers.",
+    ),
+]
+IsolationLevel = Annotated[
+    Isolation, typer.Option("--isolation", metavar="LEVEL", help="read_uncommitted or read_committed.")
+]
+
+
+def consume(
+    topic: Topic,
+    from_beginning: FromBeginning = False,
+    latest: Latest = False,
+    offset: Offset = None,
+    from_time: FromTime = None,
+    partition: Partitions = [],  # noqa: B006 - typer reads the default, nothing changes it
+    max_messages: MaxMessages = None,
+    exit_at_end: ExitAtEnd = False,
+    follow: Follow = False,
+    output_format: Format = OutputFormat.text,
+    show: Show = "",
+    isolation: IsolationLevel = Isolation.uncommitted,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Print the messages of a topic; follows it until Ctrl-C unless told to stop."""
+    if exit_at_end and follow:
+        raise CommandError("give one of --exit-at-end and --follow", exit_code=2)
+    start = parse_start(
+        beginning=from_beginning,
+        latest=latest,
+        offset=offset,
+        from_time=from_time,
+        now_ms=int(time.time() * 1000),
+    )
+    write = formatter(output_format.value, show)
+    settings = {
+        "enable.partition.eof": True,
+        "isolation.level": isolation.value,
+        "auto.offset.reset": "error",
+    }
+    consumer = consumer_client(bootstrap, settings | {"error_cb": _on_client_error})
+    try:
+        partitions = _partitions(consumer, topic, partition, bootstrap)
+        with kafka_errors(bootstrap, f"find where to start in {topic}"):
+            starts = starting_positions(consumer, topic, partitions, start)
+        reader = Reader(consumer, starts, bootstrap, limit=max_messages, follow=not exit_at_end)
+        reader.run(sys.stdout.buffer, write)
+    finally:
+        consumer.close()
+
+
+def _partitions(consumer: Consumer, topic: str, wanted: list[int], bootstrap: str) -> list[int]:
+    existing = sorted(topic_metadata(consumer, topic, bootstrap).partitions)
+    for partition in wanted:
+        if partition not in existing:
+            raise CommandError(f"{topic} has no partition {partition}", f"it has 0 to {existing[-1]}")
+    return sorted(set(wanted)) or existing
+
+
+def _on_client_error(error: KafkaError) -> None:
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        say("mainstem: the connection to the broker is lost; trying again (Ctrl-C stops)")

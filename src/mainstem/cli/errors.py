@@ -1,0 +1,26 @@
+"""The one exception by which a subcommand gives up: a sentence for the person, and what to do next.
+
+It must stay importable without typer, rich or a client library, because `up` uses it too.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class CommandError(Exception):
+    """Ends the command with `message` on stderr (and `hint` on the line below), never with a traceback."""
+
+    def __init__(self, message: str, hint: str | None = None, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.exit_code = exit_code
+
+
+def report(error: CommandError) -> int:
+    """Print the error the way every subcommand does, and return the exit code that goes with it."""
+    print(f"mainstem: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"  -> {error.hint}", file=sys.stderr)
+    return error.exit_code

@@ -1,0 +1,65 @@
+"""The reading half of `mainstem consume`: polls the partitions and writes messages until told to stop.
+
+How a message looks is the formatter's business; this only decides when to stop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from mainstem.cli.client import advise
+from mainstem.cli.consume_format import Formatter
+from mainstem.cli.errors import CommandError
+
+POLL_TIMEOUT_S = 0.2
+POLL_BATCH = 1000
+
+
+class Reader:
+    """Reads from `starts`; stops after `limit` messages and, unless it follows, at every end."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        starts: list[TopicPartition],
+        bootstrap: str,
+        *,
+        limit: int | None,
+        follow: bool,
+    ) -> None:
+        self._consumer = consumer
+        self._bootstrap = bootstrap
+        self._left = limit
+        self._follow = follow
+        self._open = {start.partition for start in starts}
+        consumer.assign(starts)
+
+    def run(self, out: BinaryIO, write: Formatter) -> None:
+        """Write each message as soon as it is there, and flush before waiting for more."""
+        while (self._follow or self._open) and self._left != 0:
+            want = POLL_BATCH if self._left is None else min(POLL_BATCH, self._left)
+            messages = self._consumer.consume(num_messages=want, timeout=POLL_TIMEOUT_S)
+            for message in messages:
+                if message.error() is not None:
+                    self._on_error(message)
+                    continue
+                out.write(write(message))
+                if self._left is not None:
+                    self._left -= 1
+            if messages:
+                out.flush()
+
+    def _on_error(self, message: Message) -> None:
+        error: Any = message.error()
+        partition: Any = message.partition()
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._open.discard(partition)
+        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise CommandError(
+                f"partition {partition} does not hold that offset",
+                f"`mainstem topics describe {message.topic()}` shows the earliest and the latest one",
+            )
+        elif not error.retriable():
+            raise advise(error, self._bootstrap)

@@ -1,0 +1,144 @@
+"""The options of `mainstem up`, declared once: for the light parser here and for the help of the typer app.
+
+It must not import anything heavy: this module is on the path from process start to a ready broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from mainstem.cli.errors import CommandError
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class UpOptions(Struct):
+    """What was asked for on the command line; None where nothing was said."""
+
+    data: str | None = None
+    host: str | None = None
+    port: int | None = None
+    config: str | None = None
+    set: list[str] = []
+    ephemeral: bool = False
+    uvloop: bool = True
+    log_level: str | None = None
+    owner_pipe: bool = False
+
+
+class OptionSpec(NamedTuple):
+    """One command-line option: `field` of UpOptions, and `metavar` None for a flag that takes no value."""
+
+    field: str
+    flags: tuple[str, ...]
+    metavar: str | None
+    help: str
+    repeated: bool = False
+    flag_value: bool = True
+    hidden: bool = False
+
+
+OPTION_SPECS = (
+    OptionSpec(
+        "data",
+        ("--data", "-d"),
+        "DIR",
+        "Where topics are kept. Default: the user's data home (~/.local/share/mainstem).",
+    ),
+    OptionSpec("host", ("--host",), "HOST", "Address to listen on and to advertise. Default: localhost."),
+    OptionSpec(
+        "port",
+        ("--port", "-p"),
+        "PORT",
+        "Port to listen on; 0 picks a free one, named in the ready line. Default: 9092.",
+    ),
+    OptionSpec(
+        "config", ("--config", "-c"), "FILE", "A Kafka server.properties file. The options here win over it."
+    ),
+    OptionSpec(
+        "set",
+        ("--set", "-s"),
+        "KEY=VALUE",
+        "One broker setting under its Kafka name. May be repeated.",
+        repeated=True,
+    ),
+    OptionSpec(
+        "ephemeral", ("--ephemeral",), None, "Keep the data in a temporary directory that is removed at exit."
+    ),
+    OptionSpec(
+        "uvloop", ("--no-uvloop",), None, "Use Python's own event loop in place of uvloop.", flag_value=False
+    ),
+    OptionSpec("log_level", ("--log-level",), "LEVEL", f"One of {', '.join(LOG_LEVELS)}. Default: info."),
+    OptionSpec(
+        "owner_pipe",
+        ("--owner-pipe",),
+        None,
+        "Shut down when standard input is closed; --ephemeral data is then removed, and kept on SIGTERM.",
+        hidden=True,
+    ),
+)
+
+_SPEC_BY_FLAG = {flag: spec for spec in OPTION_SPECS for flag in spec.flags}
+
+
+def parse(arguments: Sequence[str]) -> UpOptions:
+    """Read `up`'s command line; raises CommandError with one line that names the mistake."""
+    options = UpOptions(set=[])
+    rest = list(arguments)
+    while rest:
+        flag, given, value = rest.pop(0).partition("=")
+        spec = _SPEC_BY_FLAG.get(flag)
+        if spec is None:
+            raise _unknown(flag)
+        if spec.metavar is None:
+            if given:
+                raise _usage(f"{flag} takes no value")
+            setattr(options, spec.field, spec.flag_value)
+            continue
+        if not given:
+            if not rest:
+                raise _usage(f"{flag} needs a value ({spec.metavar})")
+            value = rest.pop(0)
+        _assign(options, spec, value)
+    return checked(options)
+
+
+def checked(options: UpOptions) -> UpOptions:
+    """Refuse values and combinations that no start could honour."""
+    if options.port is not None and not 0 <= options.port <= 65535:
+        raise _usage(f"--port {options.port} is out of range: use 0 to 65535 (0 picks a free one)")
+    if options.log_level is not None and options.log_level not in LOG_LEVELS:
+        raise _usage(f"--log-level {options.log_level} is not one of {', '.join(LOG_LEVELS)}")
+    if options.ephemeral and options.data is not None and not options.owner_pipe:
+        raise _usage("--ephemeral removes its data at exit: give either --data or --ephemeral, not both")
+    for setting in options.set:
+        if "=" not in setting:
+            raise _usage(f"--set {setting} has no value: write --set {setting}=VALUE")
+    return options
+
+
+def _assign(options: UpOptions, spec: OptionSpec, value: str) -> None:
+    if spec.field == "port":
+        if not value.lstrip("-").isdecimal():
+            raise _usage(f"--port {value} is not a number")
+        options.port = int(value)
+    elif spec.repeated:
+        options.set.append(value)
+    else:
+        setattr(options, spec.field, value)
+
+
+def _unknown(flag: str) -> CommandError:
+    if not flag.startswith("-"):
+        return _usage(f"unexpected argument {flag!r}")
+    import difflib  # only for the mistake, not for every start
+
+    close = difflib.get_close_matches(flag, _SPEC_BY_FLAG, n=1)
+    return _usage(f"unknown option {flag}" + (f" (did you mean {close[0]}?)" if close else ""))
+
+
+def _usage(message: str) -> CommandError:
+    return CommandError(message, "mainstem up --help shows every option, with examples", exit_code=2)
