@@ -78,7 +78,7 @@ def _announce(node: Node, options: UpOptions) -> None:
     listener = node.bound_listeners[0]
     host = listener.advertised_host
     bootstrap = f"{f'[{host}]' if ':' in host else host}:{listener.advertised_port}"
-    data_dir = ",".join(str(directory) for directory in node.config.get("log.dirs"))
+    data_dir = ",".join(str(directory) for directory in node.config.log_dirs())
     if sys.stdout.isatty():
         text = banner(bootstrap, data_dir, ephemeral=options.ephemeral)
     else:
