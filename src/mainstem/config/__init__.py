@@ -6,17 +6,54 @@ Mainstem.
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, ConfigSource, ConfigType, Setting, UpdateMode
+from mainstem.config.describe import (
+    ConfigEntry,
+    ConfigSynonym,
+    describe_broker,
+    describe_cluster_default,
+    describe_topic,
+)
+from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
+from mainstem.config.listeners import Listener, parse_listeners
 from mainstem.config.log_config import LogConfig
-from mainstem.config.topic import topic_log_config, validate_topic_configs
+from mainstem.config.properties import load_properties, parse_properties
+from mainstem.config.resolve import canonical_broker_name, resolve
+from mainstem.config.rules import per_ip_overrides
+from mainstem.config.topic import (
+    append_to_list,
+    canonical_topic_name,
+    is_list_setting,
+    subtract_from_list,
+    topic_log_config,
+    validate_topic_configs,
+)
 
 __all__ = [
     "BrokerConfig",
+    "ConfigEntry",
     "ConfigError",
     "ConfigSource",
+    "ConfigSynonym",
     "ConfigType",
+    "Listener",
     "LogConfig",
     "Setting",
     "UpdateMode",
+    "append_to_list",
+    "canonical_broker_name",
+    "canonical_topic_name",
+    "describe_broker",
+    "describe_cluster_default",
+    "describe_topic",
+    "is_list_broker_setting",
+    "is_list_setting",
+    "load_properties",
+    "parse_listeners",
+    "parse_properties",
+    "per_ip_overrides",
+    "resolve",
+    "subtract_from_list",
     "topic_log_config",
+    "validate_dynamic_broker",
     "validate_topic_configs",
 ]

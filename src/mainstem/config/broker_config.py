@@ -14,6 +14,9 @@ from mainstem.config.tables import BROKER_ALIASES, BROKER_SETTINGS
 
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER_SETTINGS.items()}
 _NONE: Mapping[str, str] = MappingProxyType({})
+_Layer = tuple[ConfigSource, Mapping[str, str]]
+# Altered for this broker, altered for all brokers, given at the start.
+Layers = tuple[_Layer, _Layer, _Layer]
 
 
 class BrokerConfig:
@@ -31,7 +34,7 @@ class BrokerConfig:
     ) -> None:
         self._node_defaults = MappingProxyType(dict(defaults))
         # Most important first, the order of DescribeConfigs' synonyms.
-        self._layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
+        self._layers: Layers = (
             (ConfigSource.DYNAMIC_BROKER_CONFIG, MappingProxyType(_canonical(dynamic_broker))),
             (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, MappingProxyType(_canonical(dynamic_default))),
             (ConfigSource.STATIC_BROKER_CONFIG, MappingProxyType(_with_both_ids(_canonical(static)))),
@@ -77,7 +80,7 @@ class BrokerConfig:
         """Every name that somebody gave, known to Kafka or not."""
         return list({name: None for _, layer in self._layers for name in layer})
 
-    def layers(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
+    def layers(self) -> Layers:
         """The given texts by source, the most important first."""
         return self._layers
 

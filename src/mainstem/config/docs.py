@@ -1,0 +1,92 @@
+"""Writes docs/configuration.md from the declarations: `python -m mainstem.config.docs docs/configuration.md`.
+
+The page says nothing about a setting that its declaration does not say. Without an argument it is printed.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mainstem.config.definition import INT64_MAX, Scope, Setting
+from mainstem.config.tables import BROKER_GROUPS, TOPIC_SETTINGS
+
+_HEAD = """\
+# Settings
+
+Mainstem's settings carry the names, types, defaults and ranges of Apache Kafka 4.3, so an existing
+`server.properties` starts it: `mainstem up --config server.properties`. A single one is given with
+`--set name=value`, which wins over the file.
+
+- A name in the file that Kafka does not know, or that Mainstem does not act on yet, draws a warning when the
+  broker starts. With `--set`, an unknown name is an error.
+- A setting that would protect something and that Mainstem cannot honour yet (`ssl.*`, `sasl.*`, an
+  authorizer, a listener that is not `PLAINTEXT`) keeps it from starting.
+- `replication.factor` is understood as `default.replication.factor`, and `unclean.leader.election` as
+  `unclean.leader.election.enable`.
+
+*Acted on* says whether Mainstem does what the setting asks for. *Altered* says whether a running broker takes
+a new value: for one broker (`per-broker`), also for all brokers at once (`cluster-wide`), or not at all
+(`read-only`).
+This page is made from the declarations in `src/mainstem/config/tables` by `python -m mainstem.config.docs`.
+"""
+
+_TOPIC_HEAD = """\
+## Topics
+
+A topic without a setting of its own takes the broker's. Any of these can be given when a topic is created and
+altered later.
+
+| Setting | Type | Default | Allowed | From the broker's | Acted on | What it is |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+_GROUP_HEAD = """\
+| Setting | Type | Default | Allowed | Altered | Acted on | What it is |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "".join(_parts())
+
+
+def _parts() -> Iterator[str]:
+    yield _HEAD
+    yield f"\n{_TOPIC_HEAD}"
+    yield from _rows(TOPIC_SETTINGS.values())
+    for title, settings in BROKER_GROUPS:
+        yield f"\n## {title}\n\n{_GROUP_HEAD}"
+        yield from _rows(settings)
+
+
+def _rows(settings: Iterable[Setting]) -> Iterator[str]:
+    for setting in settings:
+        cells = (
+            f"`{setting.name}`",
+            setting.type.name.lower(),
+            _default(setting),
+            setting.allowed().replace("|", "\\|"),
+            _inheritance(setting) if setting.scope is Scope.TOPIC else setting.update.value,
+            "yes" if setting.acted_on else "no",
+            setting.doc,
+        )
+        yield "| " + " | ".join(cells) + " |\n"
+
+
+def _inheritance(setting: Setting) -> str:
+    return f"`{setting.synonym}`" if setting.synonym else ""
+
+
+def _default(setting: Setting) -> str:
+    if setting.default == INT64_MAX:
+        return "no limit"
+    text = setting.format(setting.default)
+    return f"`{text}`" if text else ""
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    else:
+        sys.stdout.write(page())

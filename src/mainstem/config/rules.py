@@ -1,0 +1,105 @@
+"""What several broker settings must agree on, beyond what each one's own declaration says.
+
+Each rule is Kafka's; a broken one raises ConfigError. This file must never look at where a value came from.
+"""
+
+from collections.abc import Callable
+
+from mainstem.config.broker_config import BrokerConfig
+from mainstem.config.definition import ConfigError
+
+# The first must not be greater than the second.
+_ORDERED = (
+    ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
+    ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ("group.share.min.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
+    ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    ("group.streams.min.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+)
+
+
+def check_broker_rules(cfg: BrokerConfig) -> None:
+    """Raise ConfigError for the first rule that the settings break."""
+    for rule in _RULES:
+        rule(cfg)
+    for low, high in _ORDERED:
+        if cfg.get(low) > cfg.get(high):
+            raise ConfigError(f"{low} ({cfg.get(low)}) is greater than {high} ({cfg.get(high)})", low)
+
+
+def per_ip_overrides(cfg: BrokerConfig) -> dict[str, int]:
+    """max.connections.per.ip.overrides as a limit for each host."""
+    setting = "max.connections.per.ip.overrides"
+    limits: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in cfg.get(setting).split(","))):
+        host, _, count = entry.rpartition(":")
+        if not host or not (count.isascii() and count.isdigit()):
+            raise ConfigError(f'{setting}: "{entry}" is not of the form host:count', setting)
+        limits[host.strip("[]")] = int(count)
+    return limits
+
+
+def _one_id(cfg: BrokerConfig) -> None:
+    node_id, broker_id = cfg.get("node.id"), cfg.get("broker.id")
+    if node_id != broker_id:
+        raise ConfigError(f"node.id ({node_id}) and broker.id ({broker_id}) must be the same", "node.id")
+
+
+def _broker_role(cfg: BrokerConfig) -> None:
+    if "broker" not in cfg.get("process.roles"):
+        raise ConfigError(
+            "process.roles: a node that is only a controller is not supported; use broker,controller",
+            "process.roles",
+        )
+
+
+def _retention_is_not_zero(cfg: BrokerConfig) -> None:
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if cfg.get(name) == 0:
+            raise ConfigError(f"{name}: 0 is out of range; allowed: 1 or more, or -1 for no limit", name)
+
+
+def _roll_times(cfg: BrokerConfig) -> None:
+    roll_ms, jitter_ms = cfg.get("log.roll.ms"), cfg.get("log.roll.jitter.ms")
+    if roll_ms is not None and roll_ms < 1:
+        raise ConfigError(f"log.roll.ms: {roll_ms} is out of range; allowed: 1 or more", "log.roll.ms")
+    if jitter_ms is not None and jitter_ms < 0:
+        raise ConfigError(
+            f"log.roll.jitter.ms: {jitter_ms} is out of range; allowed: 0 or more", "log.roll.jitter.ms"
+        )
+
+
+def _queue_holds_a_request(cfg: BrokerConfig) -> None:
+    queued, largest = cfg.get("queued.max.request.bytes"), cfg.get("socket.request.max.bytes")
+    if 0 < queued < largest:
+        raise ConfigError(
+            f"queued.max.request.bytes ({queued}) is less than socket.request.max.bytes ({largest}),"
+            " so the largest request would never be read",
+            "queued.max.request.bytes",
+        )
+
+
+def _somebody_can_connect(cfg: BrokerConfig) -> None:
+    overrides = per_ip_overrides(cfg)
+    if cfg.get("max.connections.per.ip") == 0 and not overrides:
+        raise ConfigError(
+            "max.connections.per.ip: 0 lets nobody in unless max.connections.per.ip.overrides names somebody",
+            "max.connections.per.ip",
+        )
+
+
+_RULES: tuple[Callable[[BrokerConfig], None], ...] = (
+    _one_id,
+    _broker_role,
+    _retention_is_not_zero,
+    _roll_times,
+    _queue_holds_a_request,
+    _somebody_can_connect,
+)
