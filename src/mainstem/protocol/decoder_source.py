@@ -15,7 +15,7 @@ from typing import Any
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.layout import Array, Field, Nested, StructLayout, WireType, minimal_size
-from mainstem.protocol.primitives import Buffer, read_uvarint
+from mainstem.protocol.primitives import Buffer, continue_uvarint, next_tag, skip_tags
 from mainstem.protocol.schema import Wire
 from mainstem.protocol.source import SourceWriter, literal
 
@@ -28,32 +28,6 @@ def compile_decoder(layout: StructLayout, version: int) -> Decoder:
     generator.message(layout)
     decoder: Decoder = generator.writer.compile(f"decoder of {title}", "decode")
     return decoder
-
-
-def continue_uvarint(first: int, buf: Buffer, pos: int, end: int) -> tuple[int, int]:
-    """Finish a varint whose first byte has been read; `pos` is the byte after it."""
-    rest, pos = read_uvarint(buf, pos, end)
-    if rest >> 25:
-        raise ProtocolError(f"a varint before byte {pos} has more than 32 bits")
-    return first & 0x7F | rest << 7, pos
-
-
-def next_tag(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
-    """Read the head of a tagged field: the tag, where its value starts and where it stops."""
-    tag, pos = read_uvarint(buf, pos, end)
-    size, pos = read_uvarint(buf, pos, end)
-    if size > end - pos:
-        raise ProtocolError(f"tagged field {tag} claims {size} bytes, {end - pos} are left")
-    return tag, pos, pos + size
-
-
-def skip_tags(count: int, buf: Buffer, pos: int, end: int) -> int:
-    """Pass over tagged fields that this version does not know; `count` may be a varint's first byte."""
-    if count > 0x7F:
-        count, pos = continue_uvarint(count, buf, pos, end)
-    for _ in range(count):
-        _, _, pos = next_tag(buf, pos, end)
-    return pos
 
 
 def bad_length(what: str, length: int, left: int) -> ProtocolError:

@@ -157,6 +157,14 @@ class _EncoderGenerator:
             case _:
                 raise TypeError(f"no encoder for {wire_type!r}")
 
+    def local(self, stem: str, expression: str) -> str:
+        """A local name for an expression; one that is a name already stays as it is."""
+        if expression.isidentifier():
+            return expression
+        name = self.writer.fresh(stem)
+        self.writer.line(f"{name} = {expression}")
+        return name
+
     def length(self, struct_format: str, value: str, nullable: bool, measure: str) -> str:
         """Emit the length of a value, with null as Kafka counts it; returns the name that holds it."""
         name = self.writer.fresh("n")
@@ -188,8 +196,7 @@ class _EncoderGenerator:
 
     def records(self, nullable: bool, expression: str) -> None:
         w = self.writer
-        value = w.fresh("v")
-        w.line(f"{value} = {expression}")
+        value = self.local("v", expression)
         measure = f"(len({value}) if isinstance({value}, buffers) else {value}.length)"
         length = self.length("i", value, nullable, measure)
         with w.block(f"if {length} > {int(self.flexible)}:"):
@@ -199,8 +206,7 @@ class _EncoderGenerator:
 
     def nested(self, layout: StructLayout, nullable: bool, expression: str) -> None:
         w = self.writer
-        value = w.fresh("m")
-        w.line(f"{value} = {expression}")
+        value = self.local("m", expression)
         if not nullable:
             self.struct(layout, value)
             return
@@ -214,8 +220,7 @@ class _EncoderGenerator:
 
     def array(self, element: WireType, nullable: bool, expression: str) -> None:
         w = self.writer
-        values = w.fresh("v")
-        w.line(f"{values} = {expression}")
+        values = self.local("v", expression)
         self.length("i", values, nullable, f"len({values})")
         if isinstance(element, Wire) and element.struct_format and element.name != "uuid":
             with w.block(f"if {values}:"):

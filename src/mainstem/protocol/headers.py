@@ -8,11 +8,11 @@ readable even when the API or version is unknown, so that the broker can answer 
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from mainstem.protocol.decoder_source import skip_tags
+from msgspec import Struct
+
 from mainstem.protocol.errors import ProtocolError
-from mainstem.protocol.primitives import Buffer
+from mainstem.protocol.primitives import Buffer, skip_tags
 from mainstem.protocol.registry import API_KEYS
 
 API_VERSIONS_KEY = 18
@@ -24,7 +24,9 @@ _INT32 = struct.Struct(">i")
 _NO_TAGS = b"\x00"
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader(Struct, frozen=True, gc=False):
+    """What every request begins with; the client's tagged fields are skipped."""
+
     api_key: int
     api_version: int
     correlation_id: int
@@ -48,13 +50,16 @@ def decode_request_header(buf: Buffer, pos: int, end: int) -> tuple[RequestHeade
     api_key, version, correlation_id = _FIXED_PART.unpack_from(buf, pos)
     pos += _FIXED_PART.size
     info = API_KEYS.get(api_key)
-    if info is None or version > info.max_version or version < 0:
+    if info is None or not 0 <= version <= info.max_version:
         return RequestHeader(api_key, version, correlation_id, _guess_client_id(buf, pos, end)), end
     client_id, pos = _read_client_id(buf, pos, end)
     if version >= info.flexible_from:
         if pos >= end:
             raise ProtocolError("the request header ends before its tagged fields")
-        pos = skip_tags(buf[pos], buf, pos + 1, end)
+        tag_count = buf[pos]
+        pos += 1
+        if tag_count:
+            pos = skip_tags(tag_count, buf, pos, end)
     return RequestHeader(api_key, version, correlation_id, client_id), pos
 
 

@@ -1,4 +1,4 @@
-"""Variable-length integers as Kafka writes them: unsigned (compact lengths, tags) and zigzag (record fields).
+"""Kafka's variable-length integers, unsigned (lengths, tags) and zigzag (record fields), and tagged sections.
 
 Readers take `(buf, pos, end)` and return `(value, new position)`; they never look at or past `end` and raise
 only `ProtocolError`. Nothing here allocates in proportion to a value it has read.
@@ -27,6 +27,18 @@ def read_uvarlong(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     return _read_base128(buf, pos, end, _VARLONG_BYTES_MAX, 64)
 
 
+def continue_uvarint(first: int, buf: Buffer, pos: int, end: int) -> tuple[int, int]:
+    """Finish an unsigned varint whose first byte has been read already; `pos` is the byte after it."""
+    if pos + 1 < end:
+        second = buf[pos]
+        if second < 0x80:
+            return first & 0x7F | second << 7, pos + 1
+        third = buf[pos + 1]
+        if third < 0x80:
+            return first & 0x7F | (second & 0x7F) << 7 | third << 14, pos + 2
+    return _read_base128(buf, pos - 1, end, _VARINT_BYTES_MAX, 32)
+
+
 def read_varint(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     """Read a zigzag varint of at most 32 bits."""
     value, pos = read_uvarint(buf, pos, end)
@@ -37,6 +49,24 @@ def read_varlong(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     """Read a zigzag varint of at most 64 bits."""
     value, pos = read_uvarlong(buf, pos, end)
     return (value >> 1) ^ -(value & 1), pos
+
+
+def next_tag(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
+    """Read the head of a tagged field: the tag, where its value starts and where it stops."""
+    tag, pos = read_uvarint(buf, pos, end)
+    size, pos = read_uvarint(buf, pos, end)
+    if size > end - pos:
+        raise ProtocolError(f"tagged field {tag} claims {size} bytes, {end - pos} are left")
+    return tag, pos, pos + size
+
+
+def skip_tags(count: int, buf: Buffer, pos: int, end: int) -> int:
+    """Pass over tagged fields that this version does not know; `count` may be a varint's first byte."""
+    if count > 0x7F:
+        count, pos = continue_uvarint(count, buf, pos, end)
+    for _ in range(count):
+        _, _, pos = next_tag(buf, pos, end)
+    return pos
 
 
 def _read_base128(buf: Buffer, pos: int, end: int, bytes_max: int, bits: int) -> tuple[int, int]:
