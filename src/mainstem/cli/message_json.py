@@ -28,12 +28,15 @@ class OutgoingMessage(NamedTuple):
 
 def encode(fields: dict[str, Any], key: bytes | None, value: bytes | None, headers: Headers) -> str:
     """One line of JSON: `fields` first, then key, value and headers."""
-    entry = dict(fields)
-    _put(entry, "key", key)
-    _put(entry, "value", value)
+    return json.dumps(fields | fields_of(key, value, headers), ensure_ascii=False)
+
+
+def fields_of(key: bytes | None, value: bytes | None, headers: Headers) -> dict[str, Any]:
+    """Key, value and headers as JSON knows them: text where it is UTF-8, base64 otherwise."""
+    entry = _put(_put({}, "key", key), "value", value)
     if headers:
         entry["headers"] = [_put({"name": name}, "value", content) for name, content in headers]
-    return json.dumps(entry, ensure_ascii=False)
+    return entry
 
 
 def decode(line: bytes, line_number: int) -> OutgoingMessage:
