@@ -1,21 +1,18 @@
 """Scenarios run against Mainstem and against Apache Kafka; both must give the answers that the test names."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from mainstem.testing import Broker
 from tests.support.kafka_peer import shared_kafka
 from tests.support.target import Target
 
 
 @pytest.fixture(scope="session")
-def mainstem() -> Iterator[Target]:
+def mainstem(mainstem_broker: Broker) -> Target:
     """One Mainstem broker per worker."""
-    from mainstem.testing import Broker
-
-    with Broker() as broker:
-        yield Target("mainstem", broker.bootstrap_servers, Path(broker.data_dir))
+    return Target("mainstem", mainstem_broker.bootstrap_servers, mainstem_broker.data_dir)
 
 
 @pytest.fixture(scope="session")

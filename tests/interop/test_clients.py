@@ -19,9 +19,7 @@ def _messages(tag: str, count: int = 40) -> list[Message]:
         Message(None, b"null value"),
         Message(b"null key", None),
         Message(b"", b""),
-        Message(
-            b"headers", b"k", (("a", b"1"), ("a", b"2"), ("empty", b""), ("ü", b"\xff\x00"))
-        ),
+        Message(b"headers", b"k", (("a", b"1"), ("a", b"2"), ("empty", b""), ("ü", b"\xff\x00"))),
         Message(bytes(range(256)) * 40, bytes(range(256))),
     ]
     plain = [Message(f"{tag} {number} ".encode() * 20, f"key {number}".encode()) for number in range(count)]

@@ -2,11 +2,13 @@
 
 import itertools
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 _counter = itertools.count()
 
@@ -39,11 +41,21 @@ class Target:
         admin = self.admin()
         new = NewTopic(name, partitions, 1, config=dict(configs or {}))
         admin.create_topics([new])[name].result(30)
-        while True:
-            topic = admin.list_topics(name, timeout=10).topics[name]
-            leaders = [partition.leader for partition in topic.partitions.values()]
-            if len(leaders) == partitions and all(leader >= 0 for leader in leaders):
-                return name
+        await_leaders(admin, name, partitions)
+        return name
+
+
+def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Returns when the broker serves every partition: Apache Kafka answers a creation a moment before that."""
+    wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            for future in admin.list_offsets(wanted, request_timeout=10).values():
+                future.result(10)
+            return
+        except KafkaException:
+            assert time.monotonic() < deadline, f"{topic} has no leader"
 
 
 def unique_name(prefix: str = "topic") -> str:

@@ -1,0 +1,125 @@
+"""Golden transcripts: what Apache Kafka answers to a list of requests, as text, checked in and compared.
+
+A scenario runs against Apache Kafka and against Mainstem; both must give the transcript that stands in
+`tests/interop/transcripts/`. Values that differ from run to run (names, ids, addresses, times) are written as
+stand-ins, and texts for people only as present or absent. To record anew from Apache Kafka, run the tests
+with MAINSTEM_RECORD_TRANSCRIPTS=1 and read the difference before committing it.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mainstem.protocol.errors import ErrorCode
+from mainstem.records.batch import read_header
+from mainstem.records.compression import Codec
+from tests.support.target import Target
+
+_FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
+_LEFT_OUT = {"throttle_time_ms"}
+# Texts for people: each broker has its own words, only their presence is part of the protocol.
+_TEXTS = {"error_message", "documentation", "batch_index_error_message"}
+_TIMES = {"log_append_time_ms"}
+_ERROR_NAMES = {code.value: code.name for code in ErrorCode}
+
+
+class Transcript:
+    """Collects titles and answers of one run."""
+
+    def __init__(self, target: Target, name: str) -> None:
+        self._target = target
+        self._path = _FOLDER / f"{name}.txt"
+        self._lines: list[str] = []
+        self._stand_ins: dict[Any, str] = {bytes(16): "<zero>"}
+
+    def stand_in(self, value: str | bytes | int, name: str) -> Any:
+        """Write `<name>` wherever this string, id or number stands alone in an answer."""
+        self._stand_ins[value] = f"<{name}>"
+        return value
+
+    def note(self, title: str, answer: Any) -> None:
+        """Add a request in words and what it was answered with: a response, or a plain text."""
+        self._lines.append(f"## {title}")
+        if isinstance(answer, str):
+            self._lines.append(answer)
+        else:
+            self._lines += self._struct(answer, 0) or ["(all defaults)"]
+        self._lines.append("")
+
+    def check(self) -> None:
+        text = "\n".join(self._lines)
+        if os.environ.get("MAINSTEM_RECORD_TRANSCRIPTS") and not self._target.is_mainstem:
+            _FOLDER.mkdir(exist_ok=True)
+            self._path.write_text(text)
+        expected = self._path.read_text()
+        assert text.splitlines() == expected.splitlines()
+
+    def _struct(self, struct: Any, depth: int) -> list[str]:
+        lines: list[str] = []
+        for field in msgspec.structs.fields(struct):
+            value = getattr(struct, field.name)
+            if field.name in _LEFT_OUT or (value == _default(field) and field.name != "error_code"):
+                continue
+            lines += self._field(field.name, value, depth)
+        return lines
+
+    def _field(self, name: str, value: Any, depth: int) -> Iterator[str]:
+        indent = "  " * depth
+        if isinstance(value, msgspec.Struct):
+            yield f"{indent}{name}:"
+            yield from self._struct(value, depth + 1)
+        elif isinstance(value, list) and value and isinstance(value[0], msgspec.Struct):
+            yield f"{indent}{name}:"
+            for element in value:
+                lines = self._struct(element, depth + 2) or ["  " * (depth + 2) + "(all defaults)"]
+                lines[0] = f"{indent}  - {lines[0].strip()}"
+                yield from lines
+        else:
+            yield f"{indent}{name}: {self._text(name, value)}"
+
+    def _text(self, name: str, value: Any) -> str:
+        if name.endswith("error_code"):
+            return _ERROR_NAMES[value]
+        if name in _TEXTS:
+            return "<text>" if value else "<no text>"
+        if name in _TIMES and value > 0:
+            return "<time>"
+        if name == "records":
+            return describe_records(value)
+        if isinstance(value, list):
+            return f"[{', '.join(self._text('', element) for element in value)}]"
+        try:
+            return self._stand_ins[value]
+        except (KeyError, TypeError):
+            return repr(value)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+def describe_records(data: Any) -> str:
+    """The whole batches of a records field: offsets, codec, leader epoch.
+
+    What follows the last whole one is left out: a broker may cut at the byte limit or at a batch, clients
+    ignore the difference.
+    """
+    if data is None:
+        return "null"
+    data = bytes(data)
+    batches: list[str] = []
+    position = 0
+    while position + 61 <= len(data):
+        header = read_header(data, position)
+        if position + header.size > len(data):
+            break
+        codec = Codec(header.attributes & 7).name.lower()
+        last = header.base_offset + header.last_offset_delta
+        batches.append(f"{header.base_offset}..{last} {codec} epoch {header.partition_leader_epoch}")
+        position += header.size
+    return f"[{', '.join(batches)}]"
