@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-
 from bench.errors import BenchError
 from bench.loads import Loader
 from bench.peers import PEERS, Peer
@@ -85,7 +83,7 @@ def _measure(results: Results, phase: Phase, bench: Bench) -> None:
     name = bench.peer.name
     try:
         measured = phase.run(bench)
-    except (BenchError, KafkaException, OSError) as error:
+    except (BenchError, OSError) as error:
         results.failures.append(f"{phase.name} on {name}: {error}")
         _say(f"{phase.name:16} {name:9} FAILED: {error}")
         return

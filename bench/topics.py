@@ -3,48 +3,76 @@
 A phase must never start while an earlier phase's data still fills the page cache.
 """
 
+import contextlib
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from bench.errors import BenchError
 from bench.peers import Peer
-from bench.wire import wait_for_metadata
 
 _LEFTOVER_BYTES_MAX = 64 << 20
+
+
+@contextmanager
+def topic(peer: Peer, name: str, partitions: int) -> Iterator[str]:
+    """A new topic whose leaders answer; afterwards it is gone, from the disk too."""
+    create_topics(peer, [name], partitions)
+    try:
+        wait_for_leaders(peer, [name], partitions)
+        yield name
+    except BaseException:
+        with contextlib.suppress(BenchError):  # the first error is the one to tell
+            _delete_topic(peer, name, timeout_s=5.0)
+        raise
+    _delete_topic(peer, name)
+    _wait_for_empty_disk(peer.data_dir)
 
 
 def create_topics(peer: Peer, names: list[str], partitions: int, timeout_s: float = 60.0) -> None:
     admin = _admin(peer)
     wanted = [NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names]
-    for future in admin.create_topics(
-        wanted, operation_timeout=timeout_s, request_timeout=timeout_s
-    ).values():
-        future.result(timeout=timeout_s)
+    _wait("create", admin.create_topics(wanted, request_timeout=timeout_s), timeout_s)
 
 
-@contextmanager
-def topic(peer: Peer, name: str, partitions: int) -> Iterator[str]:
-    """A new topic whose partitions have leaders; afterwards it is gone, from the disk too."""
-    create_topics(peer, [name], partitions)
-    try:
-        wait_for_metadata(peer.port, time.monotonic() + 30, partitions=partitions)
-        yield name
-    finally:
-        delete_topics(peer, [name])
-        wait_for_empty_disk(peer.data_dir)
+def _delete_topic(peer: Peer, name: str, timeout_s: float = 60.0) -> None:
+    admin = _admin(peer)  # kept in a name: its futures fail when it is collected
+    _wait("delete", admin.delete_topics([name], request_timeout=timeout_s), timeout_s)
 
 
-def delete_topics(peer: Peer, names: list[str], timeout_s: float = 60.0) -> None:
-    futures = _admin(peer).delete_topics(names, operation_timeout=timeout_s, request_timeout=timeout_s)
-    for future in futures.values():
-        future.result(timeout=timeout_s)
+def wait_for_leaders(peer: Peer, names: list[str], partitions: int, timeout_s: float = 60.0) -> None:
+    """Metadata may name a leader that has not heard of it yet, so each is asked for an offset."""
+    admin = _admin(peer)
+    wanted = {
+        TopicPartition(name, number): OffsetSpec.latest() for name in names for number in range(partitions)
+    }
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            _wait("reach", admin.list_offsets(wanted, request_timeout=timeout_s), timeout_s)
+            return
+        except BenchError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
-def wait_for_empty_disk(data_dir: Path, timeout_s: float = 30.0) -> None:
+def _wait(action: str, futures: Mapping[Any, Future[Any]], timeout_s: float) -> None:
+    for name, future in futures.items():
+        try:
+            future.result(timeout=timeout_s)
+        except (KafkaException, TimeoutError) as error:
+            raise BenchError(f"cannot {action} {name}: {error}") from error
+
+
+def _wait_for_empty_disk(data_dir: Path, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while _bytes_on_disk(data_dir) > _LEFTOVER_BYTES_MAX:
         if time.monotonic() > deadline:
@@ -53,15 +81,16 @@ def wait_for_empty_disk(data_dir: Path, timeout_s: float = 30.0) -> None:
 
 
 def _admin(peer: Peer) -> AdminClient:
-    return AdminClient({"bootstrap.servers": peer.bootstrap, "broker.address.family": "v4"})
+    severe_only = 2  # it tells of its own clean-up otherwise
+    address = {"bootstrap.servers": peer.bootstrap, "broker.address.family": "v4"}
+    return AdminClient({**address, "log_level": severe_only})
 
 
 def _bytes_on_disk(data_dir: Path) -> int:
     total = 0
-    for file in data_dir.rglob("*"):
-        try:
-            # Blocks, not length: index files are preallocated with holes.
-            total += file.stat().st_blocks * 512
-        except OSError:
-            continue  # removed while we look, which is what we wait for
+    for folder, _, files in os.walk(data_dir):
+        for file in files:
+            with contextlib.suppress(OSError):  # removed while we look, which is what we wait for
+                # Blocks, not length: index files are preallocated with holes.
+                total += os.stat(os.path.join(folder, file)).st_blocks * 512
     return total

@@ -57,13 +57,14 @@ static void on_produced(struct run *run, const uint8_t *frame, size_t length) {
 static void on_fetched(struct run *run, const uint8_t *frame, size_t length) {
     uint64_t arrived_ns = now_ns();
     const uint8_t *at = frame + 4 + 1 + 4, *end = frame + length;
-    if (end - at < 60) die("a Fetch answer of %zu bytes is too short", length);
-    int error = (int16_t)(at[0] << 8 | at[1]);
+    int error = length < 11 ? 0 : (int16_t)(at[0] << 8 | at[1]);
+    if (error) die("the broker answered Fetch with error code %d", error);
+    if (length < 54 + strlen(run->target.topic)) die("a Fetch answer of %zu bytes is too short", length);
     at += 2 + 4;                               /* error, session id */
     at += 1 + 1 + strlen(run->target.topic);   /* topic count, name */
     at += 1 + 4;                               /* partition count, index */
-    error = error ? error : (int16_t)(at[0] << 8 | at[1]);
-    if (error) die("the broker answered Fetch with error code %d", error);
+    error = (int16_t)(at[0] << 8 | at[1]);
+    if (error) die("the broker answered Fetch with error code %d for the partition", error);
     at += 2 + 8 + 8 + 8;                       /* error, high watermark, last stable and log start offset */
     if (read_uvarint(&at, end) > 1) die("unexpected aborted transactions");
     at += 4;                                   /* preferred read replica */

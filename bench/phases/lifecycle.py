@@ -5,8 +5,8 @@ import time
 from bench import procfs
 from bench.phases.model import PARTITIONS, Bench, Phase
 from bench.stats import Metric, Target
-from bench.topics import create_topics, topic
-from bench.wire import fetch_metadata, parse_metadata, wait_for_metadata
+from bench.topics import create_topics, topic, wait_for_leaders
+from bench.wire import fetch_metadata, parse_metadata
 
 _TOPICS_PER_REQUEST = 10
 _CREATE_TIMEOUT_S = 600.0
@@ -38,16 +38,19 @@ def _many_partitions(bench: Bench) -> dict[str, float]:
     peer.start()
     empty_mb = procfs.memory(peer.pid).resident_mb
     started = time.monotonic()
+    names = [f"many-{number:04d}" for number in range(sizes.many_topics)]
     for first in range(0, sizes.many_topics, _TOPICS_PER_REQUEST):
-        last = min(first + _TOPICS_PER_REQUEST, sizes.many_topics)
-        names = [f"many-{number:04d}" for number in range(first, last)]
-        create_topics(peer, names, sizes.partitions_per_topic, timeout_s=_CREATE_TIMEOUT_S)
-    wait_for_metadata(peer.port, time.monotonic() + _CREATE_TIMEOUT_S, partitions=partitions)
+        some = names[first : first + _TOPICS_PER_REQUEST]
+        create_topics(peer, some, sizes.partitions_per_topic, timeout_s=_CREATE_TIMEOUT_S)
+    wait_for_leaders(peer, names, sizes.partitions_per_topic, timeout_s=_CREATE_TIMEOUT_S)
     create_s = time.monotonic() - started
     list_ms = _list_ms(peer.port, partitions)
     created_mb = procfs.memory(peer.pid).resident_mb
     stop_s = peer.stop()
-    restart_s = peer.start(partitions)
+    started = time.monotonic()
+    peer.start(partitions)
+    wait_for_leaders(peer, names, sizes.partitions_per_topic)
+    restart_s = time.monotonic() - started
     return {
         "create_s": create_s,
         "list_ms": list_ms,
