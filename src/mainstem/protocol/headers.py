@@ -8,12 +8,14 @@ readable even when the API or version is unknown, so that the broker can answer 
 
 import struct
 from collections.abc import Iterable
+from typing import cast
 
 from msgspec import Struct
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.primitives import Buffer, skip_tags
 from mainstem.protocol.registry import API_KEYS
+from mainstem.protocol.schema import RecordsLike
 
 API_VERSIONS_KEY = 18
 
@@ -89,9 +91,9 @@ def decode_response_header(api_key: int, version: int, buf: Buffer, pos: int, en
     return correlation_id, pos
 
 
-def frame(chunks: Iterable[Buffer]) -> bytes:
-    """One frame of chunks that are in memory, with its length in front."""
-    payload = b"".join(chunks)
+def frame(chunks: Iterable[Buffer | RecordsLike]) -> bytes:
+    """One frame of chunks, with its length in front; `TypeError` when one of them is not in memory."""
+    payload = b"".join(cast(Iterable[Buffer], chunks))
     return _INT32.pack(len(payload)) + payload
 
 

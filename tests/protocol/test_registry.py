@@ -1,0 +1,57 @@
+"""The static table says what the declarations say, and covers what a broker lists."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainstem.protocol import apis
+from mainstem.protocol.registry import API_KEYS, NEVER_FLEXIBLE, ApiInfo, request_class, response_class
+from mainstem.protocol.schema import VERSION_MAX, ApiMessage, parse_versions
+
+# Keys between 0 and 92 that a broker's client listener does not have: inter-controller APIs, APIs that went
+# away with ZooKeeper, and those that only controllers serve.
+NOT_ON_A_BROKER = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
+
+
+def test_every_broker_api_is_in_the_table() -> None:
+    assert set(API_KEYS) == set(range(93)) - NOT_ON_A_BROKER
+    assert all(key == info.key for key, info in API_KEYS.items())
+
+
+@pytest.mark.parametrize("info", API_KEYS.values(), ids=lambda info: info.name)
+def test_the_declarations_agree_with_the_table(info: ApiInfo) -> None:
+    for kind, cls in (("request", request_class(info.key)), ("response", response_class(info.key))):
+        schema: ApiMessage = cls.SCHEMA
+        assert (schema.api_key, schema.kind) == (info.key, kind)
+        assert parse_versions(schema.versions) == (info.min_version, info.max_version)
+        flexible = parse_versions(schema.flexible)
+        if info.flexible_from == NEVER_FLEXIBLE:
+            assert flexible.first > flexible.last
+        else:
+            assert flexible == (info.flexible_from, VERSION_MAX)
+
+
+def test_every_schema_file_is_in_the_table_and_named_after_its_key() -> None:
+    files = {path.stem for path in Path(apis.__path__[0]).glob("k*.py")}
+    assert files == {info.module for info in API_KEYS.values()}
+    assert all(info.module.startswith(f"k{info.key:02d}_") for info in API_KEYS.values())
+
+
+def test_unstable_versions_are_left_out() -> None:
+    assert API_KEYS[22].max_version == 5
+
+
+def test_an_unknown_key_has_no_classes() -> None:
+    with pytest.raises(KeyError):
+        request_class(93)
+
+
+def test_the_codec_and_the_table_import_no_schema_file() -> None:
+    program = (
+        "import sys, mainstem.protocol.codec, mainstem.protocol.headers, mainstem.protocol.registry;"
+        "print([name for name in sys.modules if name.startswith('mainstem.protocol.apis.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
