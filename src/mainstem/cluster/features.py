@@ -1,0 +1,26 @@
+"""Feature levels: what this version of Mainstem can read, and what a new cluster is finalized at.
+
+A level is raised here only when the handlers that it promises to clients are there.
+"""
+
+from mainstem.cluster.image import FeatureRange
+from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+# Kafka 4.3-IV0, and the oldest level whose logs Kafka 4.3 still reads.
+METADATA_VERSION_LEVEL = 30
+_METADATA_VERSION_FIRST = 7
+# Level 1: the voters, with their directory ids, are recorded in the log.
+KRAFT_VERSION_LEVEL = 1
+
+SUPPORTED_FEATURES: dict[str, FeatureRange] = {
+    METADATA_VERSION: FeatureRange(_METADATA_VERSION_FIRST, METADATA_VERSION_LEVEL),
+    KRAFT_VERSION: FeatureRange(0, KRAFT_VERSION_LEVEL),
+}
+
+
+def bootstrap_records() -> list[MetadataRecord]:
+    """The first records of a new cluster; metadata.version comes before all else, as Kafka wants it."""
+    return [FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL)]
