@@ -5,7 +5,7 @@ where that is impossible, as ISO-8859-1. Nothing here knows what a setting is.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from os import PathLike
 
 from mainstem.config.definition import ConfigError
 
@@ -14,10 +14,11 @@ _BLANKS = " \t\f"
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
-def load_properties(path: str | Path) -> dict[str, str]:
+def load_properties(path: str | PathLike[str]) -> dict[str, str]:
     """The names and texts of a properties file; a file that cannot be read raises ConfigError."""
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror or error}") from None
     try:

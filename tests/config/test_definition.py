@@ -1,0 +1,125 @@
+"""A declared setting turns text into a typed value, or says in one line why it cannot."""
+
+import pytest
+
+from mainstem.config.definition import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    ConfigError,
+    ConfigType,
+    Setting,
+    Value,
+    java_double,
+    split_list,
+)
+from mainstem.config.validators import Validator, at_least, between
+
+
+def _setting(kind: ConfigType, valid: Validator | None = None) -> Setting:
+    return Setting("some.name", kind, None, "A setting.", valid)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (INT, " 42 ", 42),
+        (INT, "+7", 7),
+        (LONG, "-9223372036854775808", -(2**63)),
+        (SHORT, "32767", 32767),
+        (BOOLEAN, "TRUE", True),
+        (BOOLEAN, " false", False),
+        (DOUBLE, "1e3", 1000.0),
+        (STRING, "  text ", "text"),
+        (PASSWORD, " secret ", " secret "),
+        (LIST, "a, b ,c", ("a", "b", "c")),
+        (LIST, "  ", ()),
+    ],
+)
+def test_text_becomes_a_typed_value(kind: ConfigType, text: str, value: Value) -> None:
+    parsed = _setting(kind).parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (INT, "2147483648"),
+        (LONG, "9223372036854775808"),
+        (LONG, "9" * 5000),
+        (SHORT, "-32769"),
+        (INT, "1_000"),
+        (INT, "5.0"),
+        (INT, ""),
+        (INT, "-"),
+        (INT, "\u0665"),
+        (BOOLEAN, "yes"),
+        (BOOLEAN, ""),
+        (DOUBLE, "1_0"),
+        (DOUBLE, "half"),
+    ],
+)
+def test_text_of_the_wrong_type_is_refused_with_the_settings_name(kind: ConfigType, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^some\.name: ") as raised:
+        _setting(kind).parse(text)
+    assert raised.value.setting == "some.name"
+    assert "\n" not in raised.value.message
+
+
+def test_a_value_out_of_range_is_refused_with_name_value_and_range() -> None:
+    with pytest.raises(ConfigError) as raised:
+        _setting(INT, between(1, 17)).parse("18")
+    assert raised.value.message == "some.name: 18 is out of range; allowed: 1 to 17"
+
+
+def test_a_value_that_the_type_cannot_hold_is_refused_with_the_settings_own_range() -> None:
+    with pytest.raises(ConfigError) as raised:
+        _setting(INT, at_least(1)).parse("99999999999")
+    assert raised.value.message == "some.name: 99999999999 is out of range; allowed: 1 or more"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (0.0, "0.0"),
+        (1e9, "1.0E9"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (-12345678.9, "-1.23456789E7"),
+        (0.0001, "1.0E-4"),
+        (9999999.0, "9999999.0"),
+        (120000000.0, "1.2E8"),
+        (float("inf"), "Infinity"),
+        (float("nan"), "NaN"),
+    ],
+)
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+def test_typed_values_are_written_as_kafka_writes_them() -> None:
+    setting = _setting(STRING)
+    assert [setting.format(value) for value in (None, True, False, 5, ("a", "b"), (), "x")] == [
+        None,
+        "true",
+        "false",
+        "5",
+        "a,b",
+        "",
+        "x",
+    ]
+
+
+def test_only_passwords_are_sensitive() -> None:
+    assert _setting(PASSWORD).sensitive
+    assert not _setting(STRING).sensitive
+
+
+def test_blank_items_of_a_list_are_kept_for_the_validator_to_refuse() -> None:
+    assert split_list("a,,b,") == ("a", "", "b", "")

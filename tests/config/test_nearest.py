@@ -1,0 +1,15 @@
+"""A mistyped name finds the one that was meant."""
+
+from mainstem.config.nearest import did_you_mean, nearest_name
+from mainstem.config.tables import BROKER_SETTINGS
+
+
+def test_a_typing_error_finds_the_name() -> None:
+    assert nearest_name("num.partition", BROKER_SETTINGS) == "num.partitions"
+    assert nearest_name("log.retention.hour", BROKER_SETTINGS) == "log.retention.hours"
+    assert did_you_mean("listners", BROKER_SETTINGS) == "; did you mean listeners?"
+
+
+def test_nothing_is_suggested_when_nothing_is_near() -> None:
+    assert nearest_name("zzzzzz", BROKER_SETTINGS) is None
+    assert did_you_mean("zzzzzz", BROKER_SETTINGS) == ""

@@ -1,0 +1,49 @@
+"""Settings that contradict each other are refused as Kafka refuses them."""
+
+import pytest
+
+from mainstem.config import BrokerConfig, ConfigError, per_ip_overrides
+from mainstem.config.rules import check_broker_rules
+
+
+def test_the_defaults_agree() -> None:
+    check_broker_rules(BrokerConfig())
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"node.id": "1", "broker.id": "2"}, "must be the same"),
+        ({"process.roles": "controller"}, "use broker,controller"),
+        ({"log.retention.ms": "0"}, "log.retention.ms: 0 is out of range; allowed: 1 or more, or -1"),
+        ({"log.retention.hours": "0"}, "log.retention.hours: 0 is out of range"),
+        ({"log.roll.ms": "0"}, "log.roll.ms: 0 is out of range; allowed: 1 or more"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms: -1 is out of range; allowed: 0 or more"),
+        ({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes (104857600)"),
+        ({"max.connections.per.ip": "0"}, "lets nobody in"),
+        ({"max.connections.per.ip.overrides": "zz"}, '"zz" is not of the form host:count'),
+        ({"max.connections.per.ip.overrides": "a:-1"}, "not of the form host:count"),
+        ({"group.min.session.timeout.ms": "2000000"}, "is greater than group.max.session.timeout.ms"),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"},
+            "is greater than",
+        ),
+    ],
+)
+def test_contradictions_are_refused(properties: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        check_broker_rules(BrokerConfig(properties))
+    assert words in raised.value.message
+
+
+def test_an_unlimited_queue_agrees_with_any_request_size() -> None:
+    check_broker_rules(BrokerConfig({"queued.max.request.bytes": "-1"}))
+    check_broker_rules(BrokerConfig({"queued.max.request.bytes": "104857600"}))
+
+
+def test_limits_for_particular_addresses() -> None:
+    config = BrokerConfig(
+        {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:5, [::1]:6,host:7"}
+    )
+    check_broker_rules(config)
+    assert per_ip_overrides(config) == {"127.0.0.1": 5, "::1": 6, "host": 7}
