@@ -6,8 +6,6 @@ It holds no behaviour: it names the subcommands, their help, and turns CommandEr
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -50,10 +48,6 @@ def run(arguments: Sequence[str]) -> int:
         return report(error)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has gone; keep Python from failing again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0
 
 

@@ -18,7 +18,7 @@ from mainstem.cli.consume_format import formatter
 from mainstem.cli.consume_start import parse_start, starting_positions
 from mainstem.cli.errors import CommandError
 from mainstem.cli.reader import Reader
-from mainstem.cli.render import examples, say
+from mainstem.cli.render import examples, reader_may_leave, say
 
 EXAMPLES = examples(
     "mainstem consume greetings --from-beginning",
@@ -133,7 +133,8 @@ def consume(
         with kafka_errors(bootstrap, f"find where to start in {topic}"):
             starts = starting_positions(consumer, topic, partitions, start)
         reader = Reader(consumer, starts, bootstrap, limit=max_messages, follow=not exit_at_end)
-        reader.run(sys.stdout.buffer, write)
+        with reader_may_leave():
+            reader.run(sys.stdout.buffer, write)
     finally:
         consumer.close()
 

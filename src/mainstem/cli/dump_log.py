@@ -17,7 +17,7 @@ from mainstem.cli import dump_small, dump_text
 from mainstem.cli.dump_batches import log_entries
 from mainstem.cli.dump_entry import Entry
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import examples
+from mainstem.cli.render import examples, reader_may_leave
 
 EXAMPLES = examples(
     "mainstem dump-log data/orders-0/00000000000000000000.log",
@@ -37,21 +37,22 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON o
 def dump_log(paths: Paths, batches: Batches = False, as_json: Json = False) -> None:
     """Print batches and records, indexes, snapshots and checkpoints of a data directory."""
     damaged = 0
-    for path in _files(paths):
-        if not as_json:
-            print(path)
-        for entry in _entries(path, with_records=not batches):
-            damaged += entry["type"] == "damage"
-            print(
-                json.dumps({"file": str(path)} | entry, ensure_ascii=False)
-                if as_json
-                else dump_text.line(entry)
-            )
+    with reader_may_leave():
+        for path in _files(paths):
+            if not as_json:
+                print(path)
+            for entry in _entries(path, with_records=not batches):
+                damaged += entry["type"] == "damage"
+                print(_json_line(path, entry) if as_json else dump_text.line(entry))
     if damaged:
         raise CommandError(
             f"{damaged} damaged {'place' if damaged == 1 else 'places'} found",
             "a broker cuts off a damaged end of the newest segment by itself when it starts",
         )
+
+
+def _json_line(path: Path, entry: Entry) -> str:
+    return json.dumps({"file": str(path)} | entry, ensure_ascii=False)
 
 
 def _files(paths: list[Path]) -> Iterator[Path]:

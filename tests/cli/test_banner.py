@@ -1,0 +1,33 @@
+"""What `mainstem up` prints when it is ready."""
+
+from pathlib import Path
+
+import pytest
+
+from mainstem.cli.banner import banner, ready_line
+from mainstem.testing.process import _parse_ready
+
+
+def test_the_ready_line_has_its_stable_form() -> None:
+    line = ready_line("localhost:9092", 1, "cluster-id", "/data dir/x")
+    assert line == "mainstem ready bootstrap=localhost:9092 node=1 cluster=cluster-id data=/data dir/x"
+
+
+def test_mainstem_testing_reads_the_ready_line() -> None:
+    assert _parse_ready(ready_line("[::1]:9092", 1, "id", "/a b/c=d") + "\n") == {
+        "bootstrap": "[::1]:9092",
+        "node": "1",
+        "cluster": "id",
+        "data": "/a b/c=d",
+    }
+
+
+def test_the_banner_offers_commands_that_reach_this_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = banner("localhost:9092", str(Path.home() / "x"), ephemeral=False)
+    assert "data       ~/x\n" in text
+    assert "produce greetings\n" in text
+    other = banner("127.0.0.1:5555", "/tmp/x", ephemeral=True)
+    assert "produce greetings -b 127.0.0.1:5555\n" in other
+    assert "/tmp/x (removed at exit)" in other
+    assert "\033" not in other

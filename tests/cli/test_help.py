@@ -1,0 +1,56 @@
+"""`--help` teaches: every command shows what it does, and examples that are real command lines."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mainstem import __version__
+
+COMMANDS = [
+    ("up",),
+    ("produce",),
+    ("consume",),
+    ("dump-log",),
+    *(("topics", name) for name in ("list", "create", "describe", "delete", "alter")),
+]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mainstem", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_version() -> None:
+    for flag in ("--version", "-V"):
+        assert run(flag).stdout == f"mainstem {__version__}\n"
+
+
+def test_no_arguments_show_the_commands() -> None:
+    shown = run()
+    text = shown.stdout + shown.stderr
+    for name in ("up", "topics", "produce", "consume", "dump-log"):
+        assert re.search(rf"^\W*{name} ", text, re.M), name
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_each_command_explains_itself_with_examples(command: tuple[str, ...]) -> None:
+    for flag in ("--help", "-h"):
+        shown = run(*command, flag)
+        assert shown.returncode == 0, shown.stderr
+        assert f"Usage: mainstem {' '.join(command)}" in shown.stdout
+        assert "Examples" in shown.stdout
+        assert f"mainstem {' '.join(command)}" in shown.stdout.partition("Examples")[2]
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    result = run("strat")
+    assert result.returncode == 2
+    assert "strat" in result.stderr
+    assert "Traceback" not in result.stderr

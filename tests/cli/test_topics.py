@@ -1,0 +1,135 @@
+"""`mainstem topics` against a real broker."""
+
+import json
+
+from tests.cli.conftest import Mainstem
+from tests.support.target import unique_name
+
+
+def test_a_topic_is_created_listed_described_and_deleted(mainstem: Mainstem) -> None:
+    name = unique_name("life")
+    created = mainstem("topics", "create", name, "--partitions", "3", "--config", "retention.ms=60000")
+    assert (created.returncode, created.stdout) == (0, f"created {name}\n")
+    assert name in mainstem("topics", "list").stdout.splitlines()
+
+    described = mainstem("topics", "describe", name).stdout.splitlines()
+    assert described[0].startswith(f"{name}  id ")
+    assert described[0].endswith("partitions 3  replication 1")
+    assert described[1].split() == ["partition", "leader", "replicas", "isr", "earliest", "latest"]
+    assert described[2].split() == ["0", "1", "1", "1", "0", "0"]
+    assert described[5] == "  retention.ms=60000"
+
+    deleted = mainstem("topics", "delete", name)
+    assert (deleted.returncode, deleted.stdout) == (0, f"deleted {name}\n")
+    assert name not in mainstem("topics", "list").stdout.splitlines()
+
+
+def test_json_output_is_for_scripts(mainstem: Mainstem) -> None:
+    name = unique_name("json")
+    mainstem("topics", "create", name, "--partitions", "2")
+    listed = json.loads(mainstem("topics", "list", "--json").stdout)
+    assert {"name": name, "partitions": 2, "replication_factor": 1} in listed
+
+    (topic,) = json.loads(mainstem("topics", "describe", "--json", name).stdout)
+    assert topic["name"] == name
+    assert topic["internal"] is False
+    assert topic["configs"] == {}
+    assert len(topic["topic_id"]) == 22
+    assert topic["partitions"][1] == {
+        "partition": 1,
+        "leader": 1,
+        "replicas": [1],
+        "isr": [1],
+        "earliest": 0,
+        "latest": 0,
+    }
+    (everything,) = json.loads(mainstem("topics", "describe", "--json", "--all-configs", name).stdout)
+    assert everything["configs"]["cleanup.policy"] == "delete"
+
+
+def test_creating_a_topic_twice_says_what_to_do(mainstem: Mainstem) -> None:
+    name = unique_name("twice")
+    mainstem("topics", "create", name)
+    again = mainstem("topics", "create", name)
+    assert again.returncode == 1
+    assert again.stderr.startswith(f"mainstem: create {name}: ")
+    assert "  -> `mainstem topics describe` shows it" in again.stderr
+    assert mainstem("topics", "create", "--if-not-exists", name).returncode == 0
+
+
+def test_one_refused_topic_does_not_keep_the_others_from_being_created(mainstem: Mainstem) -> None:
+    name = unique_name("good")
+    result = mainstem("topics", "create", "bad name", name)
+    assert result.returncode == 1
+    assert result.stdout == f"created {name}\n"
+    assert "bad name" in result.stderr
+
+
+def test_a_misspelt_topic_is_answered_with_the_nearest(mainstem: Mainstem) -> None:
+    name = unique_name("spelling")
+    mainstem("topics", "create", name)
+    result = mainstem("topics", "describe", name + "x")
+    assert result.returncode == 1
+    assert result.stderr == f"mainstem: there is no topic '{name}x'\n  -> did you mean {name}?\n"
+
+
+def test_deleting_what_is_not_there(mainstem: Mainstem) -> None:
+    name = unique_name("absent")
+    assert mainstem("topics", "delete", name).returncode == 1
+    assert mainstem("topics", "delete", "--if-exists", name).returncode == 0
+
+
+def test_partitions_only_grow(mainstem: Mainstem) -> None:
+    name = unique_name("grow")
+    mainstem("topics", "create", name, "--partitions", "2")
+    grown = mainstem("topics", "alter", name, "--partitions", "3")
+    assert grown.stdout == f"grown from 2 to 3 partitions: {name}\n"
+    assert grown.stderr == ""
+    refused = mainstem("topics", "alter", name, "--partitions", "3")
+    assert refused.returncode == 1
+    assert "can only grow" in refused.stderr
+    assert "give --partitions 4 or more" in refused.stderr
+
+
+def test_growing_a_topic_that_holds_keys_warns(mainstem: Mainstem) -> None:
+    name = unique_name("keyed")
+    mainstem("topics", "create", name)
+    mainstem("produce", name, "--key", "k", stdin="v\n")
+    grown = mainstem("topics", "alter", name, "--partitions", "2")
+    assert grown.returncode == 0
+    assert f"warning: {name} holds messages with keys" in grown.stderr
+
+
+def test_growing_a_topic_without_keys_does_not_warn(mainstem: Mainstem) -> None:
+    name = unique_name("keyless")
+    mainstem("topics", "create", name)
+    mainstem("produce", name, stdin="v\n")
+    assert mainstem("topics", "alter", name, "--partitions", "2").stderr == ""
+
+
+def test_settings_are_altered_and_taken_back(mainstem: Mainstem) -> None:
+    name = unique_name("configs")
+    mainstem("topics", "create", name)
+    altered = mainstem("topics", "alter", name, "-c", "retention.ms=1000", "-c", "segment.bytes=1048576")
+    assert altered.returncode == 0
+    mainstem("topics", "alter", name, "--delete-config", "retention.ms")
+    (topic,) = json.loads(mainstem("topics", "describe", "--json", name).stdout)
+    assert topic["configs"] == {"segment.bytes": "1048576"}
+
+
+def test_an_unknown_setting_is_refused(mainstem: Mainstem) -> None:
+    name = unique_name("unknown")
+    mainstem("topics", "create", name)
+    result = mainstem("topics", "alter", name, "--config", "no.such=1")
+    assert result.returncode == 1
+    assert "no.such" in result.stderr
+    assert "docs/configuration.md" in result.stderr
+    assert mainstem("topics", "alter", name).returncode == 2
+
+
+def test_no_broker_says_how_to_start_one(mainstem: Mainstem) -> None:
+    result = mainstem("topics", "list", "-b", "localhost:1")
+    assert result.returncode == 1
+    assert result.stderr.startswith("mainstem: no broker answers at localhost:1 (")
+    assert "start one with `mainstem up`" in result.stderr
+    assert "Traceback" not in result.stderr
