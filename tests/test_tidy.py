@@ -52,6 +52,7 @@ def test_every_module_is_used() -> None:
     entry_points = [
         "mainstem.__main__",
         "mainstem.cli.main",
+        "mainstem.config.docs",
         "mainstem.testing",
         "mainstem.testing.pytest_plugin",
     ]
