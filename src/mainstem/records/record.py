@@ -4,7 +4,7 @@ The broker's produce, fetch and replication paths never call this; compacted top
 timestamp, the metadata log and the command line do.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mainstem.protocol.errors import ProtocolError
@@ -194,13 +194,3 @@ def _get_headers(data: Buffer, position: int, end: int) -> tuple[Sequence[Header
     return headers, position
 
 
-def rebuild_batch(
-    header: BatchHeader, records: Iterable[Record], compression: Codec, compression_level: int | None
-) -> bytearray:
-    """The same batch under another compression: records and producer fields stay, payload and CRC are new."""
-    body = b"".join(
-        encode_record(record, record.offset - header.base_offset, record.timestamp - header.base_timestamp)
-        for record in records
-    )
-    attributes = header.attributes & ~COMPRESSION_MASK | compression
-    return assemble(header._replace(attributes=attributes), compress(compression, body, compression_level))

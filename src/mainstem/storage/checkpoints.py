@@ -1,0 +1,138 @@
+"""The small text files beside the logs: offsets, a partition's topic id, the clean-shutdown marker.
+
+Each is written whole into a new file that then takes the place of the old one, so a crash leaves one or the
+other.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+
+TopicPartition = tuple[str, int]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint file that does not have its format."""
+
+
+def write_atomically(path: str | Path, data: bytes, *, sync: bool = True) -> None:
+    """Replace the file by one with this content; with `sync`, it also survives a power failure."""
+    temporary = f"{path}.tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    if sync:
+        sync_path(os.path.dirname(path))
+
+
+def sync_path(path: str | Path) -> None:
+    """Make a file's content, or the names in a directory, survive a power failure."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def format_entries(lines: list[str]) -> bytes:
+    """Version 0 of a checkpoint: the version, the number of entries, the entries."""
+    return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
+
+
+def parse_entries(path: str | Path, text: str) -> list[str]:
+    """The entries of a checkpoint, their number checked."""
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        return []
+    if lines[0].strip() != "0":
+        raise CheckpointError(f"{path} has version {lines[0]!r}, expected 0")
+    entries = lines[2:]
+    if len(lines) < 2 or lines[1].strip() != str(len(entries)):
+        raise CheckpointError(f"{path} does not have the number of entries it names")
+    return entries
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int], *, sync: bool = True) -> None:
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    write_atomically(path, format_entries(lines), sync=sync)
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """The checkpoint's offsets; empty when there is no such file."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return {}
+    offsets: dict[TopicPartition, int] = {}
+    for line in parse_entries(path, text):
+        try:
+            topic, partition, offset = line.split()
+            offsets[topic, int(partition)] = int(offset)
+        except ValueError:
+            raise CheckpointError(f"{path} has a malformed line: {line!r}") from None
+    return offsets
+
+
+def write_partition_metadata(directory: str | Path, topic_id: bytes) -> None:
+    """The topic id, so that a folder of a deleted topic is not taken for one of a new topic of the same name.
+
+    A new file in a new folder: there is no old content that a crash could lose.
+    """
+    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
+    with open(os.path.join(directory, PARTITION_METADATA), "wb") as file:
+        file.write(text.encode())
+
+
+def read_partition_metadata(directory: str | Path) -> bytes | None:
+    """The topic id in a partition's folder; None when the file is missing or cut off by a crash."""
+    path = os.path.join(directory, PARTITION_METADATA)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if "topic_id" not in fields:
+        return None
+    try:
+        return uuid_from_text(fields["topic_id"].strip())
+    except ProtocolError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+
+
+def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    write_atomically(directory / CLEAN_SHUTDOWN, content.encode())
+
+
+def take_clean_shutdown(directory: Path) -> int | None:
+    """Remove the marker; the broker epoch in it (-1 if unreadable), or None when there was no marker."""
+    path = directory / CLEAN_SHUTDOWN
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    path.unlink()
+    try:
+        return int(json.loads(text)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1

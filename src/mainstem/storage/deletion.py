@@ -1,0 +1,50 @@
+"""Files and folders that count as deleted and are removed from the disk some time later.
+
+The delay lets whoever still sends from a file finish. Removing is bounded per call, and may run in a thread.
+"""
+
+import heapq
+import logging
+import os
+import shutil
+
+logger = logging.getLogger(__name__)
+
+
+class DeletionQueue:
+    """Paths with the time from which they may be removed."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, path: str, due_ms: int) -> None:
+        heapq.heappush(self._queue, (due_ms, path))
+
+    @property
+    def next_due_ms(self) -> int | None:
+        return self._queue[0][0] if self._queue else None
+
+    def take_due(self, now_ms: int, limit: int) -> list[str]:
+        """At most `limit` paths whose time has come; they are the caller's to remove."""
+        due: list[str] = []
+        while self._queue and self._queue[0][0] <= now_ms and len(due) < limit:
+            due.append(heapq.heappop(self._queue)[1])
+        return due
+
+
+def remove_path(path: str) -> None:
+    """Remove a file or a whole folder; what is gone already is no error."""
+    try:
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        logger.warning("cannot remove %s: %s", path, error)

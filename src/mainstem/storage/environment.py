@@ -1,0 +1,73 @@
+"""What the logs of one node share: open files, pending deletions, randomness, and the directories' state.
+
+No module-level state: several nodes may live in one process.
+"""
+
+import logging
+from pathlib import Path
+from random import Random
+
+from mainstem.storage.deletion import DeletionQueue
+from mainstem.storage.errors import is_passing, storage_error
+from mainstem.storage.file_range import HandleCache
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_OPEN_FILES_MAX = 4096
+DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class LogEnvironment:
+    """The parts that every log of a node uses."""
+
+    __slots__ = ("deletions", "handles", "producer_id_expiration_ms", "random")
+
+    def __init__(
+        self,
+        *,
+        open_files_max: int = DEFAULT_OPEN_FILES_MAX,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        random: Random | None = None,
+    ) -> None:
+        self.handles = HandleCache(open_files_max)
+        self.deletions = DeletionQueue()
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.random = random or Random(0)
+
+    def segment_jitter_ms(self, jitter_ms: int, segment_ms: int) -> int:
+        """How much earlier a new segment rolls, so that those of many partitions do not roll at once."""
+        bound = min(jitter_ms, segment_ms)
+        return self.random.randrange(bound) if bound > 0 else 0
+
+
+class DirectoryHealth:
+    """Whether a log directory can be trusted. Once it has failed it stays so until a restart."""
+
+    __slots__ = ("failure", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure: str | None = None
+
+    def check(self) -> None:
+        """KAFKA_STORAGE_ERROR when the directory is offline."""
+        if self.failure is not None:
+            raise storage_error(f"log directory {self.path} is offline: {self.failure}")
+
+    def refuse(self, error: OSError, action: str) -> Exception:
+        """The answer to a failed operation. Anything but a lack of room takes the directory offline.
+
+        A second attempt after EIO may well succeed, because the kernel drops the pages it could not write;
+        what it dropped would be lost without a word.
+        """
+        reason = f"{action}: {error.strerror or error}"
+        if is_passing(error):
+            logger.error("%s; the log goes on when there is room again", reason)
+            return storage_error(f"{reason}; nothing was written, retry when there is room again")
+        self.fail(reason)
+        return storage_error(f"{reason}; log directory {self.path} is offline until a restart")
+
+    def fail(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = reason
+            logger.critical("log directory %s is offline until a restart: %s", self.path, reason)

@@ -1,0 +1,66 @@
+"""One fsync of a log: what must be synced, captured when it is asked for, and done wherever there is time.
+
+`run` only makes calls that drop the GIL, so it belongs into a thread; it touches no state of the log.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mainstem.storage.checkpoints import sync_path
+from mainstem.storage.environment import DirectoryHealth
+from mainstem.storage.errors import storage_error
+from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+
+
+class FlushWork:
+    """Makes the log durable up to `target`."""
+
+    __slots__ = ("_health", "_leader_epochs", "_name", "_new_files", "_segments", "target", "truncations")
+
+    def __init__(
+        self,
+        name: str,
+        target: int,
+        truncations: int,
+        segments: Sequence[Segment],
+        new_files: bool,
+        leader_epochs: LeaderEpochCache,
+        health: DirectoryHealth,
+    ) -> None:
+        self._name = name
+        self.target = target
+        self.truncations = truncations
+        self._segments = segments
+        self._new_files = new_files
+        self._leader_epochs = leader_epochs
+        self._health = health
+
+    def run(self) -> None:
+        """Sync. A failure takes the directory offline: the kernel may have dropped what it cannot write."""
+        try:
+            for number, segment in enumerate(self._segments):
+                self._sync_segment(segment, sealed=number < len(self._segments) - 1)
+            if self._new_files and self._segments:
+                directory = Path(self._segments[0].path(LOG_SUFFIX)).parent
+                sync_path(directory)
+                sync_path(directory.parent)
+            self._leader_epochs.sync()
+        except OSError as error:
+            self._health.fail(f"fsync of {self._name} failed: {error}")
+            raise storage_error(
+                f"fsync of {self._name} failed: {error.strerror or error}; log directory {self._health.path} "
+                "is offline until a restart"
+            ) from error
+
+    def _sync_segment(self, segment: Segment, *, sealed: bool) -> None:
+        try:
+            os.fsync(segment.file().fd)
+            if sealed:
+                # The indexes of the active segment are made again after a crash; those of others are
+                # believed.
+                for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                    sync_path(segment.path(suffix))
+        except FileNotFoundError:
+            pass  # retention or a truncation has removed it meanwhile

@@ -1,0 +1,132 @@
+"""Opening the log in a partition's folder: which files count, where it starts and ends, who produced into it.
+
+After a clean stop this asks for the sizes of the segments and reads nothing else.
+"""
+
+import logging
+import os
+from pathlib import Path
+
+from mainstem.config import LogConfig
+from mainstem.storage.checkpoints import read_partition_metadata, write_partition_metadata
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.environment import DirectoryHealth, LogEnvironment
+from mainstem.storage.log import Log
+from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
+from mainstem.storage.recovery import list_segments, recover_log
+from mainstem.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from mainstem.storage.truncation import rebuild_producer_state
+
+logger = logging.getLogger(__name__)
+
+# Left behind by a crash in the middle of a deletion, a compaction or the writing of a checkpoint.
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
+
+
+def open_log(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: bytes | None,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    health: DirectoryHealth | None,
+    environment: LogEnvironment | None,
+) -> Log:
+    """See `Log.open`."""
+    environment = environment or LogEnvironment()
+    path = str(directory)
+    names = _list_names(path)
+    if topic_id is not None and "partition.metadata" not in names:
+        write_partition_metadata(path, topic_id)
+    elif topic_id is None:
+        topic_id = read_partition_metadata(path)
+    segments = list_segments(path, environment.handles, now_ms)
+    end_offset = recovery_point
+    state = ProducerState()
+    if not segments:
+        # Never below what was once known, so that no offset is used twice even if somebody removed the files.
+        end_offset = max(log_start_offset, recovery_point)
+        segments = [Segment.create(path, end_offset, now_ms, environment.handles)]
+    else:
+        if not (clean and _is_believable(segments, names, recovery_point)):
+            report = recover_log(path, recovery_point, config.index_interval_bytes, now_ms)
+            end_offset = report.log_end_offset
+            recovery_point = min(recovery_point, end_offset)
+            segments = list_segments(path, environment.handles, now_ms)
+            names = set(os.listdir(path))
+        state = _load_producer_state(path, names, segments, end_offset)
+    log = Log(
+        path,
+        topic,
+        partition,
+        topic_id,
+        config,
+        segments,
+        log_start_offset=max(log_start_offset, segments[0].base_offset),
+        log_end_offset=end_offset,
+        recovery_point=recovery_point,
+        producer_state=state,
+        health=health or DirectoryHealth(directory.parent),
+        environment=environment,
+        now_ms=now_ms,
+    )
+    state.remove_expired(now_ms, environment.producer_id_expiration_ms)
+    if log.log_start_offset > end_offset:
+        logger.warning(
+            "%s ends at %d, before its start offset %d", log.name, end_offset, log.log_start_offset
+        )
+        log.truncate_fully_and_start_at(log.log_start_offset, now_ms)
+    return log
+
+
+def _list_names(path: str) -> set[str]:
+    """The file names in the folder, which is made if need be; leftovers of a crash are removed."""
+    try:
+        names = set(os.listdir(path))
+    except FileNotFoundError:
+        os.makedirs(path)
+        return set()
+    for name in list(names):
+        leftover = name.endswith(_LEFTOVER_SUFFIXES)
+        orphan = (
+            name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX))
+            and name.rsplit(".", 1)[0] + LOG_SUFFIX not in names
+        )
+        if leftover or orphan:
+            remove_path(os.path.join(path, name))
+            names.discard(name)
+    return names
+
+
+def _is_believable(segments: list[Segment], names: set[str], end_offset: int) -> bool:
+    """Whether the files can be what a clean stop at `end_offset` left."""
+    active = segments[-1]
+    if end_offset < active.base_offset or (active.size == 0 and end_offset != active.base_offset):
+        return False
+    if active.size and end_offset == active.base_offset:
+        return False
+    return all(
+        f"{segment.base_offset:020d}{suffix}" in names
+        for segment in segments
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        if segment.size
+    )
+
+
+def _load_producer_state(
+    path: str, names: set[str], segments: list[Segment], end_offset: int
+) -> ProducerState:
+    """From the snapshots. A log that was closed well and has none had no producers to remember."""
+    offsets = snapshot_offsets(names)
+    if not offsets:
+        return ProducerState()
+    bases = {segment.base_offset for segment in segments}
+    for offset in offsets[:-1]:
+        if offset not in bases:
+            remove_path(snapshot_path(path, offset))
+    return rebuild_producer_state(path, segments, end_offset)

@@ -1,0 +1,572 @@
+"""A partition's log: appending, and the numbers that everybody else reads.
+
+The append is the hottest path of the broker. It checks a batch from its header, patches the offset and leader
+epoch in place, writes once, and only then moves the end offset; it must never loop over records or make
+objects beyond its result. Reading, truncating, retention and loading live in files of their own.
+"""
+
+import logging
+import os
+from bisect import bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from crc32c import crc32c
+from msgspec import Struct
+
+from mainstem.config import LogConfig
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.batch import (
+    CONTROL_MASK,
+    HEADER,
+    HEADER_SIZE,
+    MAX_SEQUENCE,
+    NO_PRODUCER_ID,
+    PREFIX,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+)
+from mainstem.records.control import coordinator_epoch_of
+from mainstem.records.record import RecordError, iter_records
+from mainstem.storage import follower, reader, retention, truncation
+from mainstem.storage.environment import DirectoryHealth, LogEnvironment
+from mainstem.storage.flush import FlushWork
+from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.producer_state import ProducerState, write_snapshot
+from mainstem.storage.reader import ReadResult
+from mainstem.storage.segment import RELATIVE_OFFSET_MAX, ROLL_UNDECIDED, Segment
+from mainstem.storage.validation import (
+    CLIENT_ATTRIBUTES,
+    Origin,
+    check_batch,
+    needs_rewrite,
+    rewrite_batch,
+)
+
+if TYPE_CHECKING:
+    from mainstem.storage.file_range import FileHandle
+
+logger = logging.getLogger(__name__)
+
+_NEVER = 2**63
+_DUPLICATE_TIMESTAMP = 4
+
+_unpack_header = HEADER.unpack_from
+_pack_prefix = PREFIX.pack_into
+_pwrite = os.pwrite
+
+__all__ = ["AppendResult", "Log", "Origin", "ReadResult"]
+
+
+class AppendResult(Struct, gc=False):
+    """Where a batch went."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 under CreateTime
+    max_timestamp: int
+    log_start_offset: int
+    duplicate: bool = False
+    flush_needed: bool = False
+
+
+class Log:
+    """The log of one partition. Not thread-safe, except that `flush` may run beside appends and reads."""
+
+    __slots__ = (
+        "_after_ms",
+        "_before_ms",
+        "_flush_ms_at",
+        "_flush_offset_at",
+        "_index_bytes_max",
+        "_index_interval_bytes",
+        "_last_epoch",
+        "_max_message_bytes",
+        "_opened_end_offset",
+        "_rewrites",
+        "_segment_bytes",
+        "_truncations",
+        "active_segment",
+        "bases",
+        "config",
+        "directory",
+        "environment",
+        "health",
+        "last_flush_ms",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "partition",
+        "producer_state",
+        "recovery_point",
+        "segments",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        producer_state: ProducerState,
+        health: DirectoryHealth,
+        environment: LogEnvironment,
+        now_ms: int,
+    ) -> None:
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.name = f"{topic}-{partition}"
+        self.topic_id = topic_id
+        self.segments = segments
+        self.bases = [segment.base_offset for segment in segments]
+        self.active_segment = segments[-1]
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.producer_state = producer_state
+        self.leader_epochs = LeaderEpochCache(directory)
+        self.health = health
+        self.environment = environment
+        self.last_flush_ms = now_ms
+        self._truncations = 0
+        self._opened_end_offset = log_end_offset
+        self.forget_epoch()
+        self.update_config(config)
+
+    @staticmethod
+    def open(
+        directory: Path,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        health: DirectoryHealth | None = None,
+        environment: LogEnvironment | None = None,
+    ) -> "Log":
+        """The log in this folder, which is made if it is not there.
+
+        After a clean stop `recovery_point` is the end of the log and nothing is scanned; otherwise whatever
+        is past it is checked and a damaged tail is cut off.
+        """
+        from mainstem.storage.loading import open_log
+
+        return open_log(
+            directory,
+            topic,
+            partition,
+            topic_id,
+            config,
+            now_ms=now_ms,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            health=health,
+            environment=environment,
+        )
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size for segment in self.segments)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take new settings; they hold from the next append on."""
+        self.config = config
+        self._max_message_bytes = config.max_message_bytes
+        self._segment_bytes = config.segment_bytes
+        self._index_interval_bytes = config.index_interval_bytes
+        self._index_bytes_max = config.segment_index_bytes
+        self._rewrites = needs_rewrite(config)
+        # Under LogAppendTime the client's timestamps are overwritten, so any will do.
+        self._before_ms = _NEVER if config.log_append_time else config.message_timestamp_before_max_ms
+        self._after_ms = _NEVER if config.log_append_time else config.message_timestamp_after_max_ms
+        self.active_segment.roll_timestamp = ROLL_UNDECIDED
+        self.schedule_flush()
+
+    # ---- append as the leader
+
+    def append_as_leader(
+        self,
+        data: memoryview | bytearray,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: Origin = Origin.CLIENT,
+    ) -> AppendResult:
+        """Append one batch, which is patched in place, at the end of the log; KafkaError when refused."""
+        if type(data) is not memoryview:
+            data = memoryview(data)
+        size = len(data)
+        if self.health.failure is not None:
+            self.health.check()
+        if size < HEADER_SIZE:
+            check_batch(data, self.config, origin, now_ms, self.name)
+        (
+            base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
+            producer_id, producer_epoch, base_sequence, count,
+        ) = _unpack_header(data)  # fmt: skip
+        earliest = now_ms - self._before_ms
+        latest = now_ms + self._after_ms
+        if (
+            magic != 2
+            or length + 12 != size
+            or base_offset != 0
+            or size > self._max_message_bytes
+            or last_delta != count - 1
+            or last_delta < 0
+            or attributes not in CLIENT_ATTRIBUTES
+            or not earliest <= base_timestamp <= latest
+            or not earliest <= max_timestamp <= latest
+            or crc32c(data[21:]) != crc
+        ):
+            check_batch(data, self.config, origin, now_ms, self.name)
+        if producer_id != NO_PRODUCER_ID:
+            entry = self.producer_state.entries.get(producer_id)
+            if entry is None or entry.next_sequence != base_sequence or entry.epoch != producer_epoch:
+                duplicate = self._check_producer(data, origin)
+                if duplicate is not None:
+                    return duplicate
+        if self._rewrites:
+            data = rewrite_batch(data, self.config, now_ms, self.name)
+            size = len(data)
+            length = size - 12
+            max_timestamp = _unpack_header(data)[8]
+
+        first_offset = self.log_end_offset
+        last_offset = first_offset + last_delta
+        segment = self.active_segment
+        position = segment.size
+        if (
+            position + size > self._segment_bytes
+            or max_timestamp > segment.roll_timestamp
+            or last_offset > segment.max_offset
+        ):
+            segment = self.segment_for(size, first_offset, last_offset, max_timestamp, now_ms)
+            position = segment.size
+        if leader_epoch != self._last_epoch:
+            self.begin_epoch(leader_epoch, first_offset)
+        _pack_prefix(data, 0, first_offset, length, leader_epoch)
+        handle = segment.handle
+        if handle is None:
+            handle = self._open_active(segment)
+        handle.used = True
+        try:
+            written = _pwrite(handle.fd, data, position)
+        except OSError as error:
+            self._write_failed(error, handle, position)
+        if written != size:
+            self._write_rest(handle, data, position, written)
+
+        segment.size = position + size
+        next_offset = self.log_end_offset = last_offset + 1
+        if max_timestamp > segment.known_max_timestamp:
+            segment.known_max_timestamp = max_timestamp
+            segment.known_max_timestamp_offset = last_offset
+        since = segment.bytes_since_index
+        if since > self._index_interval_bytes:
+            segment.index_batch(last_offset, position, self._index_bytes_max)
+            since = 0
+        segment.bytes_since_index = since + size
+        if producer_id != NO_PRODUCER_ID:
+            if entry is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+                self.record_producer(data)
+            else:
+                last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
+                entry.add(
+                    producer_epoch, (base_sequence, last_sequence, last_offset, last_delta, max_timestamp)
+                )
+        return AppendResult(
+            first_offset,
+            last_offset,
+            now_ms if self._rewrites and self.config.log_append_time else -1,
+            max_timestamp,
+            self.log_start_offset,
+            False,
+            (next_offset >= self._flush_offset_at or now_ms >= self._flush_ms_at)
+            and self.flush_demanded(now_ms),
+        )
+
+    def _check_producer(self, data: memoryview, origin: Origin) -> AppendResult | None:
+        """The careful sequence check: raises, answers a duplicate, or lets the batch pass with None."""
+        header = BatchHeader._make(_unpack_header(data))
+        if origin is not Origin.CLIENT:
+            return None
+        found = self.producer_state.check(
+            header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence, self.name
+        )
+        if found is None:
+            return None
+        _, _, last_offset, delta, timestamp = found
+        return AppendResult(
+            last_offset - delta, last_offset, timestamp, timestamp, self.log_start_offset, duplicate=True
+        )
+
+    def record_producer(self, data: memoryview) -> None:
+        """Take a batch that is now in the log into the producer state."""
+        header = BatchHeader._make(_unpack_header(data))
+        coordinator_epoch = -1
+        if header.is_control:
+            try:
+                coordinator_epoch = max(coordinator_epoch_of(record.value) for record in iter_records(data))
+            except (RecordError, ValueError):
+                pass
+        self.producer_state.record(header, coordinator_epoch)
+
+    def forget_epoch(self) -> None:
+        """Have the next append look whether its epoch is on record."""
+        self._last_epoch = -1
+
+    def begin_epoch(self, epoch: int, start_offset: int) -> None:
+        """Batches from here on are of this epoch. It is on disk before the first of them."""
+        if epoch >= 0:
+            self.leader_epochs.assign(epoch, start_offset)
+            try:
+                self.leader_epochs.write()
+            except OSError as error:
+                raise self.health.refuse(error, f"cannot write {self.leader_epochs.path}") from error
+        self._last_epoch = epoch
+
+    def assign_epoch(self, epoch: int) -> None:
+        """This broker leads from the current end on. Kept in memory until a batch of the epoch comes."""
+        self.leader_epochs.assign(epoch, self.log_end_offset)
+
+    def append_as_follower(self, data: memoryview | bytearray, now_ms: int) -> AppendResult:
+        """Append batches of the leader as they are: offsets, epochs and timestamps kept."""
+        return follower.append(self, memoryview(data), now_ms)
+
+    # ---- writing
+
+    def write(self, segment: Segment, data: memoryview) -> None:
+        """Write at the end of the active segment, all or nothing. The caller moves the offsets."""
+        handle = segment.handle or self._open_active(segment)
+        handle.used = True
+        position = segment.size
+        try:
+            written = _pwrite(handle.fd, data, position)
+        except OSError as error:
+            self._write_failed(error, handle, position)
+        if written != len(data):
+            self._write_rest(handle, data, position, written)
+
+    def _open_active(self, segment: Segment) -> "FileHandle":
+        try:
+            if segment.size == 0:
+                segment.write_indexes()  # tools that look at a live folder expect the files
+            return segment.file()
+        except OSError as error:
+            raise self.health.refuse(error, f"cannot open {segment}") from error
+
+    def _write_rest(self, handle: "FileHandle", data: memoryview, position: int, written: int) -> None:
+        """A write came back short: the rest goes in, or all of it comes out again."""
+        while written < len(data):
+            try:
+                count = _pwrite(handle.fd, data[written:], position + written)
+            except OSError as error:
+                self._write_failed(error, handle, position)
+            written += count
+
+    def _write_failed(self, error: OSError, handle: "FileHandle", position: int) -> NoReturn:
+        """Cut off whatever got into the file, then refuse. Offsets have not moved."""
+        try:
+            os.ftruncate(handle.fd, position)
+        except OSError as cut_error:
+            self.health.fail(f"cannot cut {self.name} back after a failed write: {cut_error}")
+        raise self.health.refuse(error, f"cannot write to {self.name}") from error
+
+    # ---- rolling
+
+    def segment_for(
+        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> Segment:
+        """The segment that takes this batch: the active one, or a new one if that is full or old."""
+        if size > self._segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"batch of {size} bytes for {self.name} is larger than a segment "
+                f"(segment.bytes={self._segment_bytes})",
+            )
+        segment = self.active_segment
+        try:
+            if (
+                segment.size
+                and (
+                    segment.size + size > self._segment_bytes
+                    or self._is_old(segment, max_timestamp, now_ms)
+                    or last_offset > segment.max_offset
+                )
+            ) or last_offset > segment.base_offset + RELATIVE_OFFSET_MAX:
+                segment = self.roll(now_ms, first_offset)
+        except OSError as error:
+            raise self.health.refuse(error, f"cannot roll {self.name}") from error
+        if segment.size == 0:
+            segment.rolling_timestamp = max_timestamp
+        self._decide_roll(segment)
+        return segment
+
+    def _is_old(self, segment: Segment, max_timestamp: int, now_ms: int) -> bool:
+        """By the timestamps of its first batch and the new one; by the clock when batches have none."""
+        first = segment.first_timestamp()
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
+        return waited_ms > self.config.segment_ms - segment.jitter_ms
+
+    def _decide_roll(self, segment: Segment) -> None:
+        """Work out once what the append then only compares with."""
+        _ = segment.max_timestamp  # loads it after a start
+        first = segment.first_timestamp()
+        if first >= 0:
+            segment.roll_timestamp = first + self.config.segment_ms - segment.jitter_ms
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new segment at the end of the log (or at a later `base_offset`)."""
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        old = self.active_segment
+        if old.base_offset == base_offset and old.size == 0:
+            return old
+        assert base_offset > old.base_offset, f"{self.name} would roll from {old} to {base_offset}"
+        old.seal()
+        write_snapshot(self.directory, base_offset, self.producer_state)
+        new = self.new_segment(base_offset, now_ms)
+        self.segments.append(new)
+        self.bases.append(base_offset)
+        self.active_segment = new
+        return new
+
+    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        """A segment file that is not part of the log yet."""
+        config = self.config
+        segment = Segment.create(
+            self.directory,
+            base_offset,
+            now_ms,
+            self.environment.handles,
+            config.segment_bytes if config.preallocate else 0,
+        )
+        segment.jitter_ms = self.environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
+        return segment
+
+    # ---- flushing
+
+    def schedule_flush(self) -> None:
+        """When the next append demands an fsync, by `flush.messages` and `flush.ms`."""
+        self._flush_offset_at = self.recovery_point + self.config.flush_messages
+        self._flush_ms_at = self.last_flush_ms + self.config.flush_ms
+
+    def flush_demanded(self, now_ms: int) -> bool:
+        """Whether the settings demand an fsync now, after an append. The next one by time counts from here."""
+        if self.log_end_offset < self._flush_offset_at and now_ms < self._flush_ms_at:
+            return False
+        self.last_flush_ms = now_ms
+        return True
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """Whether `flush.ms` has passed over batches that are not on disk for sure."""
+        return self.recovery_point < self.log_end_offset and now_ms >= self._flush_ms_at
+
+    def flush_begin(self) -> FlushWork:
+        """What an fsync up to the current end takes. `run` it anywhere, then `flush_end`."""
+        self.health.check()
+        target = self.log_end_offset
+        first = max(0, bisect_right(self.bases, self.recovery_point) - 1)
+        segments = [] if self.recovery_point >= target else self.segments[first:]
+        new_files = bool(segments) and segments[-1].base_offset >= self.recovery_point
+        return FlushWork(
+            self.name, target, self._truncations, segments, new_files, self.leader_epochs, self.health
+        )
+
+    def flush_end(self, work: FlushWork, now_ms: int | None = None) -> int:
+        """Move the recovery point to what the work has made durable, unless the log was cut meanwhile."""
+        if work.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, work.target)
+        if now_ms is not None:
+            self.last_flush_ms = now_ms
+        self.schedule_flush()
+        return self.recovery_point
+
+    def flush(self, now_ms: int | None = None) -> int:
+        """Make everything up to the current end durable; returns the recovery point. May run in a thread."""
+        work = self.flush_begin()
+        work.run()
+        return self.flush_end(work, now_ms)
+
+    # ---- reading
+
+    def read(
+        self, offset: int, max_bytes: int, max_offset: int | None = None, min_one_message: bool = True
+    ) -> ReadResult:
+        """Whole batches from the one that holds `offset`, below `max_offset` (default: the log's end)."""
+        return reader.read(self, offset, max_bytes, max_offset, min_one_message)
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
+        """`(timestamp, offset, leader epoch)` of the first record at or after `timestamp`."""
+        return reader.offset_for_timestamp(self, timestamp)
+
+    def max_timestamp_offset(self) -> tuple[int, int, int] | None:
+        """`(timestamp, offset, leader epoch)` of the record with the largest timestamp."""
+        return reader.max_timestamp_offset(self)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """`(epoch, end offset)` as OffsetForLeaderEpoch answers; (-1, -1) when the epoch is not known."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    # ---- cutting
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Remove everything from `offset` on; False when there was nothing to remove."""
+        self._truncations += 1
+        return truncation.truncate_to(self, offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Remove everything; the next batch gets `offset`."""
+        self._truncations += 1
+        truncation.truncate_fully_and_start_at(self, offset, now_ms)
+
+    def advance_log_start_offset(self, offset: int, high_watermark: int) -> bool:
+        """Make offsets below `offset` unreadable; OFFSET_OUT_OF_RANGE beyond the high watermark."""
+        return retention.advance_log_start_offset(self, offset, high_watermark)
+
+    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+        """Remove the segments that retention no longer keeps; returns how many."""
+        return retention.delete_old_segments(self, now_ms, high_watermark)
+
+    # ---- closing
+
+    def close(self, *, clean: bool = True) -> None:
+        """Let go of all files. After a clean close all is on disk and the next start need not scan."""
+        touched = self._truncations or self.log_end_offset != self._opened_end_offset
+        if clean and touched and self.health.failure is None:
+            self.active_segment.seal()
+            self.leader_epochs.write()
+            self.flush()
+            self._write_final_snapshot()
+        for segment in self.segments:
+            segment.close()
+
+    def _write_final_snapshot(self) -> None:
+        """Producers as of the end. Without any, and without an older snapshot to be believed, none."""
+        if self.producer_state.entries or self.active_segment.base_offset:
+            write_snapshot(self.directory, self.log_end_offset, self.producer_state)
+
+    def moved_to(self, directory: str) -> None:
+        """The partition's folder has a new name."""
+        self.directory = directory
+        self.leader_epochs.moved_to(directory)
+        for segment in self.segments:
+            segment.moved_to(directory)

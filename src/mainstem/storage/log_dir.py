@@ -1,0 +1,136 @@
+"""One directory of `log.dirs`: its lock, its identity, its checkpoints and the partitions' folders in it."""
+
+import fcntl
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from mainstem.storage.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    CheckpointError,
+    TopicPartition,
+    read_offsets,
+    take_clean_shutdown,
+)
+from mainstem.storage.environment import DirectoryHealth
+from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
+from mainstem.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+METADATA_TOPIC = "__cluster_metadata"
+DELETE_SUFFIX = "-delete"
+_PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
+_DELETED_FOLDER = re.compile(r".+\.[0-9a-f]{32}-delete")
+_OTHER_FOLDER = re.compile(r".+\.[0-9a-f]{32}-(future|stray)")
+
+
+class LogDir:
+    """A directory that this process has locked."""
+
+    __slots__ = ("_lock_fd", "broker_epoch", "clean", "health", "meta", "partition_count", "path")
+
+    def __init__(self, path: Path) -> None:
+        """Make the directory if need be and lock it; LogDirInUseError or LogDirInvalidError if that fails."""
+        self.path = path
+        self.health = DirectoryHealth(path)
+        self.meta: MetaProperties | None = None
+        self.clean = False
+        self.broker_epoch = -1
+        self.partition_count = 0
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock_fd = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise LogDirInvalidError(f"cannot use log directory {path}: {error.strerror}") from None
+        try:
+            # One kind of lock keeps out a Kafka broker, the other a second node in this process.
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock_fd)
+            raise LogDirInUseError(
+                f"log directory {path} is in use by another broker; stop it or choose another log.dirs"
+            ) from None
+
+    def release(self) -> None:
+        """Unlock. The lock file stays, as Kafka's does not: somebody may hold it open already."""
+        os.close(self._lock_fd)
+
+    def identify(
+        self, node_id: int, cluster_id: str | None, new_uuid: Callable[[], bytes], now_ms: int
+    ) -> MetaProperties:
+        """Read `meta.properties`, or write it for a new directory; another node's or cluster's is refused."""
+        meta = read_meta_properties(self.path)
+        if meta is None:
+            if cluster_id is None:
+                raise LogDirInvalidError(f"{self.path} has no meta.properties and no cluster id was given")
+            meta = MetaProperties(cluster_id, node_id, new_uuid())
+            write_meta_properties(self.path, meta, now_ms)
+        if meta.node_id != node_id:
+            raise LogDirInvalidError(
+                f"log directory {self.path} belongs to node {meta.node_id}, this is node {node_id} (node.id)"
+            )
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise LogDirInvalidError(
+                f"log directory {self.path} belongs to cluster {meta.cluster_id}, not to {cluster_id}"
+            )
+        self.meta = meta
+        return meta
+
+    def take_clean_shutdown(self) -> None:
+        """Find out whether the last stop was clean. The marker is gone from now on: this run may crash."""
+        epoch = take_clean_shutdown(self.path)
+        self.clean = epoch is not None
+        if epoch is not None:
+            self.broker_epoch = epoch
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """One of the offset checkpoints. A damaged one counts as empty: the logs are then scanned."""
+        try:
+            return read_offsets(self.path / name)
+        except CheckpointError as error:
+            logger.warning("ignoring a damaged checkpoint: %s", error)
+            return {}
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        return self.read_checkpoint(RECOVERY_POINTS)
+
+    def log_start_offsets(self) -> dict[TopicPartition, int]:
+        return self.read_checkpoint(LOG_START_OFFSETS)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        return self.read_checkpoint(HIGH_WATERMARKS)
+
+    def partition_folders(self) -> Iterator[tuple[str, int, Path]]:
+        """`(topic, partition, folder)` of every partition here, the cluster metadata excepted."""
+        with os.scandir(self.path) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+        for name in names:
+            if match := _PARTITION_FOLDER.fullmatch(name):
+                if match[1] != METADATA_TOPIC:
+                    yield match[1], int(match[2]), self.path / name
+            elif _OTHER_FOLDER.fullmatch(name):
+                logger.warning("leaving %s alone: it is no partition's current folder", self.path / name)
+            elif not _DELETED_FOLDER.fullmatch(name):
+                logger.warning("ignoring %s, which is no partition's folder", self.path / name)
+
+    def deleted_folders(self) -> list[Path]:
+        """Folders of deleted partitions that are still to be removed."""
+        with os.scandir(self.path) as entries:
+            return [
+                self.path / entry.name
+                for entry in entries
+                if entry.is_dir() and _DELETED_FOLDER.fullmatch(entry.name)
+            ]
+
+
+def deleted_folder_name(topic: str, partition: int, unique: str) -> str:
+    """The name of a deleted partition's folder; long topic names are cut to what a file system takes."""
+    suffix = f"-{partition}.{unique}{DELETE_SUFFIX}"
+    return topic[: 255 - len(suffix)] + suffix

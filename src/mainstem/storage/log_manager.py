@@ -1,0 +1,279 @@
+"""All logs of a node, over one or more directories: loading, creating, deleting, checkpoints, maintenance.
+
+It decides where a log lies and when its files go; what is in a log is the log's own business. Nothing here
+runs by itself: the broker calls it with the time.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from mainstem.config import LogConfig
+from mainstem.protocol.uuids import random_uuid
+from mainstem.storage.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    write_clean_shutdown,
+    write_offsets,
+)
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.environment import (
+    DEFAULT_OPEN_FILES_MAX,
+    DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+    LogEnvironment,
+)
+from mainstem.storage.errors import LogDirInvalidError, storage_error
+from mainstem.storage.log import Log
+from mainstem.storage.log_dir import LogDir, deleted_folder_name
+from mainstem.storage.meta_properties import MetaProperties
+
+logger = logging.getLogger(__name__)
+
+_DELETIONS_PER_TURN = 16
+
+
+class Maintenance(Struct):
+    """What a turn of maintenance did, and what it leaves for a thread."""
+
+    deleted_segments: int
+    expired_producers: int
+    removable: list[str]  # paths whose time has come, for `remove_path`
+    to_flush: list[Log]  # logs whose `flush.ms` has passed
+
+
+class LogManager:
+    """The logs by topic and partition. One per node; it owns the directories until `close`."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[Path],
+        *,
+        node_id: int,
+        now_ms: int,
+        cluster_id: str | None = None,
+        open_files_max: int = DEFAULT_OPEN_FILES_MAX,
+        producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        random: Random | None = None,
+        new_uuid: Callable[[], bytes] = random_uuid,
+    ) -> None:
+        """Lock and identify the directories. A new one needs a cluster id, given or from another one."""
+        self.environment = LogEnvironment(
+            open_files_max=open_files_max, producer_id_expiration_ms=producer_id_expiration_ms, random=random
+        )
+        self._new_uuid = new_uuid
+        self._logs: dict[TopicPartition, Log] = {}
+        self._dir_of: dict[TopicPartition, LogDir] = {}
+        self.dirs: list[LogDir] = []
+        try:
+            for path in log_dirs:
+                self.dirs.append(LogDir(Path(path)))
+            self.meta = self._identify(node_id, cluster_id, now_ms)
+        except BaseException:
+            self._release()
+            raise
+        for log_dir in self.dirs:
+            log_dir.take_clean_shutdown()
+
+    def _identify(self, node_id: int, cluster_id: str | None, now_ms: int) -> MetaProperties:
+        known = [log_dir for log_dir in self.dirs if (log_dir.path / "meta.properties").exists()]
+        for log_dir in known:
+            cluster_id = log_dir.identify(node_id, cluster_id, self._new_uuid, now_ms).cluster_id
+        for log_dir in self.dirs:
+            if log_dir not in known:
+                log_dir.identify(node_id, cluster_id, self._new_uuid, now_ms)
+        meta = self.dirs[0].meta if self.dirs else None
+        if meta is None:
+            raise LogDirInvalidError("no log directory was given (log.dirs)")
+        return meta
+
+    # ---- access
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get((topic, partition))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def dir_of(self, log: Log) -> LogDir:
+        """The directory that a log lies in."""
+        return self._dir_of[log.topic, log.partition]
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether every directory was closed well before this run."""
+        return all(log_dir.clean for log_dir in self.dirs)
+
+    # ---- loading, creating, deleting
+
+    def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        """Open the logs of all directories; after a crash, those with a tail to check are recovered."""
+        for log_dir in self.dirs:
+            for folder in log_dir.deleted_folders():
+                self.environment.deletions.add(str(folder), now_ms)
+            recovery_points = log_dir.recovery_points()
+            log_start_offsets = log_dir.log_start_offsets()
+            for topic, partition, folder in log_dir.partition_folders():
+                key = (topic, partition)
+                if key in self._logs:
+                    raise LogDirInvalidError(
+                        f"partition {topic}-{partition} is in {self._dir_of[key].path} and {log_dir.path}"
+                    )
+                log = Log.open(
+                    folder,
+                    topic,
+                    partition,
+                    None,
+                    config_of(topic),
+                    now_ms=now_ms,
+                    clean=log_dir.clean and key in recovery_points,
+                    recovery_point=recovery_points.get(key, 0),
+                    log_start_offset=log_start_offsets.get(key, 0),
+                    health=log_dir.health,
+                    environment=self.environment,
+                )
+                self._add(log, log_dir)
+
+    def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int) -> Log:
+        """The log of this partition, made in the directory with the fewest partitions if it is not there."""
+        existing = self._logs.get((topic, partition))
+        if existing is not None:
+            return existing
+        online = [log_dir for log_dir in self.dirs if log_dir.health.failure is None]
+        if not online:
+            raise storage_error(
+                "every log directory is offline; look into the log of the broker for the reason"
+            )
+        log_dir = min(online, key=lambda candidate: candidate.partition_count)
+        folder = log_dir.path / f"{topic}-{partition}"
+        try:
+            log = Log.open(
+                folder,
+                topic,
+                partition,
+                topic_id,
+                config,
+                now_ms=now_ms,
+                health=log_dir.health,
+                environment=self.environment,
+            )
+        except OSError as error:
+            raise log_dir.health.refuse(error, f"cannot create {folder}") from error
+        self._add(log, log_dir)
+        return log
+
+    def _add(self, log: Log, log_dir: LogDir) -> None:
+        key = (log.topic, log.partition)
+        self._logs[key] = log
+        self._dir_of[key] = log_dir
+        log_dir.partition_count += 1
+
+    def delete(self, topic: str, partition: int, now_ms: int) -> None:
+        """Remove a partition: its folder is renamed at once and removed after `file.delete.delay.ms`."""
+        log = self._logs.pop((topic, partition), None)
+        if log is None:
+            return
+        log_dir = self._dir_of.pop((topic, partition))
+        log_dir.partition_count -= 1
+        log.close(clean=False)
+        target = str(log_dir.path / deleted_folder_name(topic, partition, self._new_uuid().hex()))
+        try:
+            os.rename(log.directory, target)
+        except OSError as error:
+            raise log_dir.health.refuse(error, f"cannot delete {log.name}") from error
+        log.moved_to(target)
+        self.environment.deletions.add(target, now_ms + log.config.file_delete_delay_ms)
+
+    # ---- maintenance
+
+    def run_maintenance(self, now_ms: int, high_watermark_of: Callable[[Log], int]) -> Maintenance:
+        """Retention and expiry for all logs. What takes time is returned, to be done in a thread."""
+        deleted = expired = 0
+        to_flush: list[Log] = []
+        for log in self._logs.values():
+            if log.health.failure is not None:
+                continue
+            deleted += log.delete_old_segments(now_ms, high_watermark_of(log))
+            if log.producer_state.entries:
+                expired += log.producer_state.remove_expired(
+                    now_ms, self.environment.producer_id_expiration_ms
+                )
+            if log.flush_is_due(now_ms):
+                to_flush.append(log)
+        removable = self.environment.deletions.take_due(now_ms, _DELETIONS_PER_TURN)
+        return Maintenance(deleted, expired, removable, to_flush)
+
+    def remove_deleted(self, now_ms: int, limit: int = _DELETIONS_PER_TURN) -> int:
+        """Remove deleted files whose time has come, here and now; returns how many."""
+        paths = self.environment.deletions.take_due(now_ms, limit)
+        for path in paths:
+            remove_path(path)
+        return len(paths)
+
+    # ---- checkpoints
+
+    def checkpoint(self, *, sync: bool = True) -> None:
+        """Write recovery points and log start offsets of every directory."""
+        for log_dir in self.dirs:
+            if log_dir.health.failure is not None:
+                continue
+            logs = [(key, log) for key, log in self._logs.items() if self._dir_of[key] is log_dir]
+            points = {key: log.recovery_point for key, log in logs}
+            # A start offset that the first segment's name tells needs no entry.
+            starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.bases[0]}
+            self._write(log_dir, RECOVERY_POINTS, points, sync)
+            self._write(log_dir, LOG_START_OFFSETS, starts, sync)
+
+    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int], *, sync: bool = True) -> None:
+        """Write the high watermarks of the given partitions, each into its directory's checkpoint."""
+        for log_dir in self.dirs:
+            if log_dir.health.failure is None:
+                mine = {key: offset for key, offset in offsets.items() if self._dir_of.get(key) is log_dir}
+                self._write(log_dir, HIGH_WATERMARKS, mine, sync)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """The high watermarks of the last checkpoint."""
+        result: dict[TopicPartition, int] = {}
+        for log_dir in self.dirs:
+            result.update(log_dir.high_watermarks())
+        return result
+
+    def _write(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int], sync: bool) -> None:
+        try:
+            write_offsets(log_dir.path / name, offsets, sync=sync)
+        except OSError as error:
+            # A checkpoint that is too old costs a longer scan after a crash, no more.
+            log_dir.health.refuse(error, f"cannot write {log_dir.path / name}")
+
+    # ---- closing
+
+    def close(self, *, broker_epoch: int = -1, clean: bool = True) -> None:
+        """Close all logs; a clean close leaves checkpoints and a marker, so the next start need not scan."""
+        failed: set[LogDir] = set()
+        for key, log in self._logs.items():
+            try:
+                log.close(clean=clean)
+            except Exception as error:
+                logger.error("cannot close %s: %s", log.name, error)
+                failed.add(self._dir_of[key])
+        if clean:
+            self.checkpoint()
+            for log_dir in self.dirs:
+                if log_dir.health.failure is None and log_dir not in failed:
+                    write_clean_shutdown(log_dir.path, broker_epoch)
+        self._logs.clear()
+        self._dir_of.clear()
+        self._release()
+
+    def _release(self) -> None:
+        for log_dir in self.dirs:
+            log_dir.release()
+        self.dirs = []

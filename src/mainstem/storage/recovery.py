@@ -1,0 +1,216 @@
+"""Bringing a partition's folder into order after a stop that was not clean.
+
+From files to files: what is past the recovery point is read and checked, a damaged tail is cut off, indexes,
+leader epochs and producer state are written again. Afterwards the log opens as if it had been closed well. It
+keeps nothing in memory, so a large log can be recovered in a process of its own (`python -m
+mainstem.storage.recovery`).
+"""
+
+import json
+import logging
+import os
+import sys
+
+from crc32c import crc32c
+from msgspec import Struct
+
+from mainstem.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    BatchHeader,
+)
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.file_range import HandleCache
+from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path, write_snapshot
+from mainstem.storage.scan import CorruptSegmentError
+from mainstem.storage.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    RELATIVE_OFFSET_MAX,
+    TIME_INDEX_SUFFIX,
+    IndexBuilder,
+    Segment,
+)
+from mainstem.storage.truncation import rebuild_producer_state
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_BYTES = 1024 * 1024
+_SEGMENT_NAME_LENGTH = 20 + len(LOG_SUFFIX)
+
+
+class RecoveryReport(Struct):
+    """What a recovery found: the end of the log, and what was lost to damage."""
+
+    log_end_offset: int
+    scanned_segments: int = 0
+    truncated_bytes: int = 0
+    removed_segments: int = 0
+
+
+def list_segments(directory: str, cache: HandleCache, now_ms: int) -> list[Segment]:
+    """The segments of a folder, by their files, ascending."""
+    segments = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(LOG_SUFFIX) and len(name) == _SEGMENT_NAME_LENGTH and name[:20].isdigit():
+                segments.append(Segment(directory, int(name[:20]), entry.stat().st_size, now_ms, cache))
+    segments.sort(key=lambda segment: segment.base_offset)
+    return segments
+
+
+def recover_log(
+    directory: str, recovery_point: int, index_interval_bytes: int, now_ms: int
+) -> RecoveryReport:
+    """Check everything past the recovery point and repair it. There must be a segment."""
+    segments = list_segments(directory, HandleCache(8), now_ms)
+    first = 0
+    while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
+        first += 1
+    for segment in segments[:first]:
+        if not segment.indexes_are_sane():
+            logger.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
+            segment.rebuild_indexes(index_interval_bytes)
+    return _Recovery(directory, segments, first, index_interval_bytes).run()
+
+
+class _Recovery:
+    """The scan of the segments from `first` on."""
+
+    def __init__(
+        self, directory: str, segments: list[Segment], first: int, index_interval_bytes: int
+    ) -> None:
+        self._directory = directory
+        self._segments = segments
+        self._first = first
+        self._index_interval_bytes = index_interval_bytes
+        self._epochs = LeaderEpochCache(directory)
+        self._producers = ProducerState()
+        self._report = RecoveryReport(segments[0].base_offset)
+
+    def run(self) -> RecoveryReport:
+        segments, report = self._segments, self._report
+        start = segments[self._first].base_offset
+        report.log_end_offset = start
+        self._epochs.truncate_from_end(start)
+        self._remove_snapshots_after(start)
+        self._producers = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
+        for number in range(self._first, len(segments)):
+            if not self._scan(segments[number]):
+                self._remove_segments(segments[number + 1 :])
+                del segments[number + 1 :]
+                break
+        end = report.log_end_offset
+        write_snapshot(self._directory, end, self._producers)
+        self._epochs.write()
+        for segment in segments:
+            segment.close()
+        return report
+
+    def _scan(self, segment: Segment) -> bool:
+        """Check one segment; False when it was damaged and is now shorter."""
+        self._report.scanned_segments += 1
+        self._report.log_end_offset = max(self._report.log_end_offset, segment.base_offset)
+        builder = IndexBuilder(segment.base_offset, self._index_interval_bytes)
+        damage = None
+        try:
+            self._scan_batches(segment, builder)
+        except CorruptSegmentError as error:
+            damage = error
+            self._cut(segment, error)
+        segment.install_indexes(builder)
+        return damage is None
+
+    def _scan_batches(self, segment: Segment, builder: IndexBuilder) -> None:
+        report, fd, end = self._report, segment.file().fd, segment.size
+        position = 0
+        while position < end:
+            header = _read_batch(fd, position, end)
+            if header.base_offset < report.log_end_offset:
+                raise CorruptSegmentError(
+                    position, f"offset {header.base_offset} comes after offset {report.log_end_offset - 1}"
+                )
+            if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX or header.last_offset_delta < 0:
+                raise CorruptSegmentError(position, f"offset {header.last_offset} does not belong here")
+            builder.add(position, header.size, header.last_offset, header.max_timestamp)
+            if header.partition_leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id != NO_PRODUCER_ID:
+                self._producers.record(header)
+            report.log_end_offset = header.next_offset
+            position += header.size
+
+    def _cut(self, segment: Segment, error: CorruptSegmentError) -> None:
+        lost = segment.size - error.position
+        logger.warning(
+            "cutting %d bytes off %s at position %d: %s; the log now ends at offset %d",
+            lost, segment.path(LOG_SUFFIX), error.position, error.reason, self._report.log_end_offset,
+        )  # fmt: skip
+        handle = segment.file()
+        os.ftruncate(handle.fd, error.position)
+        os.fsync(handle.fd)
+        segment.size = error.position
+        self._report.truncated_bytes += lost
+
+    def _remove_segments(self, segments: list[Segment]) -> None:
+        """What follows a damaged batch cannot be kept: offsets must not have holes of unknown content."""
+        for segment in reversed(segments):
+            logger.warning(
+                "removing %s with %d bytes: the segment before it is damaged",
+                segment.path(LOG_SUFFIX), segment.size,
+            )  # fmt: skip
+            self._report.removed_segments += 1
+            self._report.truncated_bytes += segment.size
+            segment.close()
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+                remove_path(segment.path(suffix))
+
+    def _remove_snapshots_after(self, offset: int) -> None:
+        for snapshot in snapshot_offsets(os.listdir(self._directory)):
+            if snapshot > offset:
+                remove_path(snapshot_path(self._directory, snapshot))
+
+
+def _read_batch(fd: int, position: int, end: int) -> BatchHeader:
+    """The header of the batch at `position`, its length and CRC checked."""
+    chunk = os.pread(fd, min(_CHUNK_BYTES, end - position), position)
+    if len(chunk) < HEADER_SIZE:
+        raise CorruptSegmentError(position, "a batch header is cut off")
+    header = BatchHeader._make(HEADER.unpack_from(chunk))
+    if header.batch_length == 0 and header.base_offset == 0 and not any(chunk[:HEADER_SIZE]):
+        raise CorruptSegmentError(position, "zeros instead of a batch (preallocated or never written)")
+    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
+        raise CorruptSegmentError(position, f"a batch has the impossible length {header.batch_length}")
+    if position + header.size > end:
+        raise CorruptSegmentError(position, f"a batch of {header.size} bytes is cut off")
+    if header.magic != MAGIC:
+        raise CorruptSegmentError(position, f"a batch has the unknown format {header.magic}")
+    crc = crc32c(memoryview(chunk)[ATTRIBUTES_POSITION : header.size])
+    at = position + len(chunk)
+    while at < position + header.size:
+        chunk = os.pread(fd, min(_CHUNK_BYTES, position + header.size - at), at)
+        if not chunk:
+            raise CorruptSegmentError(position, "a batch is cut off")
+        crc = crc32c(chunk, crc)
+        at += len(chunk)
+    if crc != header.crc:
+        raise CorruptSegmentError(position, "a batch has a wrong checksum")
+    return header
+
+
+def main() -> None:
+    """Recover one folder: DIRECTORY RECOVERY_POINT INDEX_INTERVAL_BYTES NOW_MS; prints the report as JSON."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    directory, recovery_point, index_interval_bytes, now_ms = sys.argv[1:5]
+    report = recover_log(directory, int(recovery_point), int(index_interval_bytes), int(now_ms))
+    json.dump({name: getattr(report, name) for name in report.__struct_fields__}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

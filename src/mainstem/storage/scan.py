@@ -1,0 +1,78 @@
+"""Walking the batches of a segment file by their headers, with few and small reads.
+
+Positions given to these functions are batch boundaries. A header that cannot be right ends the walk with
+CorruptSegmentError; nobody here guesses where the next batch might begin.
+"""
+
+import os
+from collections.abc import Iterator
+
+from mainstem.records.batch import HEADER, HEADER_SIZE, HOP, LOG_OVERHEAD, BatchHeader
+
+_CHUNK_BYTES = 8192
+_LONG_CHUNK_BYTES = 64 * 1024
+_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
+
+
+class CorruptSegmentError(Exception):
+    """A segment's bytes are not batches from `position` on."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"{reason} at position {position}")
+        self.position = position
+        self.reason = reason
+
+
+def find_offset(fd: int, position: int, end: int, target: int) -> tuple[int, int, int] | None:
+    """`(position, size, last offset)` of the first batch whose last offset is at least `target`."""
+    chunk, start = b"", position
+    while position < end:
+        at = position - start
+        if at + HOP.size > len(chunk):
+            chunk, start, at = os.pread(fd, _CHUNK_BYTES, position), position, 0
+            if len(chunk) < HOP.size:
+                raise CorruptSegmentError(position, "a batch header is cut off")
+        base_offset, length, _, delta = HOP.unpack_from(chunk, at)
+        size = length + LOG_OVERHEAD
+        if length < _LENGTH_MIN or position + size > end:
+            raise CorruptSegmentError(position, f"a batch has the impossible length {length}")
+        last_offset = base_offset + delta
+        if last_offset >= target:
+            return position, size, last_offset
+        position += size
+    return None
+
+
+def last_boundary(fd: int, position: int, limit: int) -> tuple[int, int]:
+    """The last batch boundary not after `limit`, and the offset at which a reader goes on there."""
+    chunk, start = b"", position
+    next_offset = -1
+    while True:
+        at = position - start
+        if at + HOP.size > len(chunk):
+            chunk, start, at = os.pread(fd, _CHUNK_BYTES, position), position, 0
+            if len(chunk) < HOP.size:
+                return position, next_offset
+        base_offset, length, _, delta = HOP.unpack_from(chunk, at)
+        if length < _LENGTH_MIN:
+            raise CorruptSegmentError(position, f"a batch has the impossible length {length}")
+        following = position + length + LOG_OVERHEAD
+        if following > limit:
+            return position, base_offset
+        position, next_offset = following, base_offset + delta + 1
+
+
+def iter_batch_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """`(position, header)` of every batch between two boundaries."""
+    chunk, start = b"", position
+    while position < end:
+        at = position - start
+        if at + HEADER_SIZE > len(chunk):
+            chunk, start, at = os.pread(fd, _LONG_CHUNK_BYTES, position), position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise CorruptSegmentError(position, "a batch header is cut off")
+        header = BatchHeader._make(HEADER.unpack_from(chunk, at))
+        if header.batch_length < _LENGTH_MIN or position + header.size > end:
+            raise CorruptSegmentError(position, f"a batch has the impossible length {header.batch_length}")
+        yield position, header
+        position += header.size
