@@ -1,0 +1,34 @@
+"""Every command in the README and in docs/ is run, in the order in which a reader meets it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import COMMAND_LANGUAGES, READING_LANGUAGES, blocks, commands
+from tests.docs.reader import ROOT, Reader
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _page_parameter(page: Path) -> object:
+    """A page that uses a program which is no Python wheel is left out by `./test --quick`."""
+    needs_peer = any("kcat" in block.text for block in commands(page.read_text()))
+    return pytest.param(page, id=page.name, marks=[pytest.mark.peer] if needs_peer else [])
+
+
+@pytest.mark.parametrize("page", [_page_parameter(page) for page in PAGES if commands(page.read_text())])
+@pytest.mark.timeout(300)
+def test_the_commands_of_a_page_work(page: Path, tmp_path: Path) -> None:
+    with Reader(tmp_path) as reader:
+        for block in commands(page.read_text()):
+            reader.follow(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    text = page.read_text()
+    assert text.count("\n```") == 2 * len(blocks(text)), "a fence is not closed or is indented"
+    for block in blocks(text):
+        assert block.language in COMMAND_LANGUAGES | READING_LANGUAGES, (
+            f"line {block.line}: {block.language!r}"
+        )
