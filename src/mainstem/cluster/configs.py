@@ -1,0 +1,227 @@
+"""IncrementalAlterConfigs and AlterConfigs for topics and brokers: what may be set, and the records that set it.
+
+Each resource stands or falls alone and as a whole. A value that is already there makes no record.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import TypeVar
+
+from msgspec import Struct
+
+from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.cluster.records import ConfigRecord, MetadataRecord
+from mainstem.cluster.topic_names import name_problem
+from mainstem.config import BrokerConfig, ConfigError, validate_topic_configs
+from mainstem.config.describe import describe_topic
+from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
+from mainstem.config.resolve import base_setting, canonical_broker_name
+from mainstem.config.topic import append_to_list, canonical_topic_name, is_list_setting, subtract_from_list
+from mainstem.protocol.apis import k33_alter_configs as legacy
+from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
+from mainstem.protocol.errors import ErrorCode, KafkaError
+
+
+class ConfigOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Operation(Struct, frozen=True):
+    """One change of one setting."""
+
+    name: str
+    kind: int
+    value: str | None
+
+
+_Resource = TypeVar("_Resource", incremental.AlterConfigsResource, legacy.AlterConfigsResource)
+
+
+class ConfigChanges:
+    """Decides changes against one image; `node_id` is the broker whose own settings can be altered here."""
+
+    def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
+        self._image = image
+        self._config = config
+        self._node_id = node_id
+
+    def alter(
+        self, resource_type: int, resource_name: str, operations: list[Operation]
+    ) -> list[MetadataRecord]:
+        """The records that perform the operations; KafkaError when any of them is not allowed."""
+        self._check_resource(resource_type, resource_name)
+        self._check_operations(operations)
+        current = self._image.config(resource_type, resource_name)
+        wanted = dict(current)
+        for operation in operations:
+            self._apply(resource_type, operation, wanted)
+        if resource_type == ResourceType.TOPIC:
+            self._check_topic(wanted)
+        else:
+            self._check_broker(resource_name, operations, current, wanted)
+        names = [_canonical(resource_type, operation.name) for operation in operations]
+        return [
+            ConfigRecord(resource_type, resource_name, name, wanted.get(name))
+            for name in dict.fromkeys(names)
+            if wanted.get(name) != current.get(name)
+        ]
+
+    def replace(
+        self, resource_type: int, resource_name: str, values: list[legacy.AlterableConfig]
+    ) -> list[MetadataRecord]:
+        """The same for the older API, which gives all settings at once and takes away what it leaves out."""
+        given = {_canonical(resource_type, value.name) for value in values}
+        operations = [Operation(value.name, ConfigOperation.SET, value.value) for value in values]
+        operations += [
+            Operation(name, ConfigOperation.DELETE, None)
+            for name in self._image.config(resource_type, resource_name)
+            if name not in given
+        ]
+        return self.alter(resource_type, resource_name, operations)
+
+    def _check_resource(self, resource_type: int, name: str) -> None:
+        if resource_type == ResourceType.TOPIC:
+            if not name:
+                raise _invalid("Settings for all topics at once do not exist; name a topic.")
+            problem = name_problem(name)
+            if problem is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+            if name not in self._image.topics_by_name:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
+        elif resource_type == ResourceType.BROKER:
+            if name and not name.removeprefix("-").isdecimal():
+                raise _invalid(f"A broker is named by its id, a number; {name!r} is not.")
+            if name and int(name) != self._node_id:
+                raise _invalid(
+                    f"The settings of broker {name} can be altered there; this is {self._node_id}."
+                )
+        else:
+            raise _invalid(
+                f"Settings can be altered for topics (2) and brokers (4), not for type {resource_type}."
+            )
+
+    def _check_operations(self, operations: list[Operation]) -> None:
+        for name, times in Counter(operation.name for operation in operations).items():
+            if times > 1:
+                raise _invalid(f"The setting {name} is in the request {times} times.")
+        for operation in operations:
+            if operation.kind not in ConfigOperation._value2member_map_:
+                raise _invalid(f"{operation.kind} is not an operation on settings (0 to 3 are).")
+            if operation.value is None and operation.kind != ConfigOperation.DELETE:
+                raise _invalid(f"The setting {operation.name} was given without a value.")
+
+    def _apply(self, resource_type: int, operation: Operation, wanted: dict[str, str]) -> None:
+        name = _canonical(resource_type, operation.name)
+        value = operation.value or ""
+        if operation.kind == ConfigOperation.DELETE:
+            wanted.pop(name, None)
+        elif operation.kind == ConfigOperation.SET:
+            wanted[name] = value
+        else:
+            is_list = is_list_setting if resource_type == ResourceType.TOPIC else is_list_broker_setting
+            if not is_list(name):
+                raise KafkaError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"{name} is not a list, so nothing can be appended to it or subtracted from it.",
+                )
+            change = append_to_list if operation.kind == ConfigOperation.APPEND else subtract_from_list
+            wanted[name] = change(wanted.get(name, self._inherited(resource_type, name)), value)
+
+    def _inherited(self, resource_type: int, name: str) -> str | None:
+        """What holds while the resource has no value of its own."""
+        if resource_type == ResourceType.TOPIC:
+            return next((e.value for e in describe_topic(self._config, {}) if e.name == name), None)
+        setting = base_setting(name)
+        given = self._config.override(name)
+        if given is not None or setting is None or setting.name != name:
+            return given
+        return setting.format(self._config.get(name))
+
+    def _check_topic(self, wanted: Mapping[str, str]) -> None:
+        try:
+            validate_topic_configs(wanted, self._config)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
+
+    def _check_broker(
+        self,
+        resource_name: str,
+        operations: Iterable[Operation],
+        current: Mapping[str, str],
+        wanted: Mapping[str, str],
+    ) -> None:
+        for operation in operations:
+            name = canonical_broker_name(operation.name)
+            if operation.kind == ConfigOperation.DELETE and name not in current:
+                continue
+            try:
+                validate_dynamic_broker(
+                    name, wanted.get(name), per_broker=resource_name != "", current=self._config
+                )
+            except ConfigError as error:
+                raise _invalid(error.message) from error
+
+
+def incremental_alter_configs(
+    image: MetadataImage,
+    config: BrokerConfig,
+    node_id: int,
+    request: incremental.IncrementalAlterConfigsRequest,
+) -> tuple[incremental.IncrementalAlterConfigsResponse, list[MetadataRecord]]:
+    changes = ConfigChanges(image, config, node_id)
+    results: list[incremental.AlterConfigsResourceResponse] = []
+    records: list[MetadataRecord] = []
+    for resource, repeated in _resources(request.resources):
+        code, message = ErrorCode.NONE, None
+        try:
+            if repeated:
+                raise _invalid("A resource can be in a request only once.")
+            operations = [Operation(c.name, c.config_operation, c.value) for c in resource.configs]
+            records += changes.alter(resource.resource_type, resource.resource_name, operations)
+        except KafkaError as error:
+            code, message = error.code, error.message
+        results.append(
+            incremental.AlterConfigsResourceResponse(
+                code, message, resource.resource_type, resource.resource_name
+            )
+        )
+    response = incremental.IncrementalAlterConfigsResponse(responses=results)
+    return response, [] if request.validate_only else records
+
+
+def alter_configs(
+    image: MetadataImage, config: BrokerConfig, node_id: int, request: legacy.AlterConfigsRequest
+) -> tuple[legacy.AlterConfigsResponse, list[MetadataRecord]]:
+    changes = ConfigChanges(image, config, node_id)
+    results: list[legacy.AlterConfigsResourceResponse] = []
+    records: list[MetadataRecord] = []
+    for resource, repeated in _resources(request.resources):
+        code, message = ErrorCode.NONE, None
+        try:
+            if repeated:
+                raise _invalid("A resource can be in a request only once.")
+            records += changes.replace(resource.resource_type, resource.resource_name, resource.configs)
+        except KafkaError as error:
+            code, message = error.code, error.message
+        results.append(
+            legacy.AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
+        )
+    return legacy.AlterConfigsResponse(responses=results), [] if request.validate_only else records
+
+
+def _resources(resources: list[_Resource]) -> list[tuple[_Resource, bool]]:
+    """Each resource, and whether the request holds it more than once."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    return [(resource, times[resource.resource_type, resource.resource_name] > 1) for resource in resources]
+
+
+def _canonical(resource_type: int, name: str) -> str:
+    return canonical_topic_name(name) if resource_type == ResourceType.TOPIC else canonical_broker_name(name)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,68 @@
+"""The controller: it decides every change of the cluster's metadata.
+
+It takes a request and the newest image and returns the answer with the records to append; the change happens
+when these are durable and replayed, and only then. No clock, no randomness, no I/O: what it needs of these is
+handed to it. Every rule lives in the file of its concern; this class only holds what they share.
+"""
+
+from collections.abc import Callable
+
+from mainstem.cluster import configs, partitions, producer_ids, registration, topic_deletion, topics
+from mainstem.cluster.image import MetadataImage
+from mainstem.cluster.producer_ids import ProducerIdBlock
+from mainstem.cluster.records import MetadataRecord
+from mainstem.cluster.registration import BrokerRegistration
+from mainstem.config import BrokerConfig
+from mainstem.protocol.apis.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from mainstem.protocol.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from mainstem.protocol.apis.k44_incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class Controller:
+    """`config` is replaced when the broker's settings are altered; `new_uuid` gives ids never given before."""
+
+    def __init__(self, node_id: int, config: BrokerConfig, new_uuid: Callable[[], bytes]) -> None:
+        self.node_id = node_id
+        self.config = config
+        self._new_uuid = new_uuid
+
+    def create_topics(
+        self, image: MetadataImage, request: CreateTopicsRequest
+    ) -> tuple[CreateTopicsResponse, list[MetadataRecord]]:
+        return topics.create_topics(image, self.config, request, self._new_uuid)
+
+    def delete_topics(
+        self, image: MetadataImage, request: DeleteTopicsRequest, api_version: int
+    ) -> tuple[DeleteTopicsResponse, list[MetadataRecord]]:
+        return topic_deletion.delete_topics(image, self.config, request, api_version)
+
+    def create_partitions(
+        self, image: MetadataImage, request: CreatePartitionsRequest
+    ) -> tuple[CreatePartitionsResponse, list[MetadataRecord]]:
+        return partitions.create_partitions(image, request)
+
+    def incremental_alter_configs(
+        self, image: MetadataImage, request: IncrementalAlterConfigsRequest
+    ) -> tuple[IncrementalAlterConfigsResponse, list[MetadataRecord]]:
+        return configs.incremental_alter_configs(image, self.config, self.node_id, request)
+
+    def alter_configs(
+        self, image: MetadataImage, request: AlterConfigsRequest
+    ) -> tuple[AlterConfigsResponse, list[MetadataRecord]]:
+        return configs.alter_configs(image, self.config, self.node_id, request)
+
+    def allocate_producer_ids(self, image: MetadataImage) -> tuple[ProducerIdBlock, list[MetadataRecord]]:
+        """A block for this node's own broker."""
+        broker = image.brokers.get(self.node_id)
+        return producer_ids.allocate_producer_ids(image, self.node_id, -1 if broker is None else broker.epoch)
+
+    def register_broker(
+        self, image: MetadataImage, broker: BrokerRegistration, *, fenced: bool = False
+    ) -> tuple[int, list[MetadataRecord]]:
+        """The broker epoch and the records, which must be the next ones in the log."""
+        return registration.register_broker(image, broker, fenced=fenced)
