@@ -7,6 +7,8 @@ from typing import Any
 from mainstem.protocol.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
+from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
+from mainstem.protocol.errors import ErrorCode
 from mainstem.records.compression import Codec
 from mainstem.records.record import Record, build_batch
 from tests.support.wire import WireClient
@@ -15,6 +17,16 @@ from tests.support.wire import WireClient
 def topic_id(client: WireClient, topic: str) -> bytes:
     answer = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
     return answer.topics[0].topic_id
+
+
+def new_producer_id(client: WireClient) -> int:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    deadline = time.monotonic() + 30
+    # Apache Kafka fetches its first block of ids when the first producer asks.
+    while (answer := client.call(request)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        assert time.monotonic() < deadline
+    assert answer.error_code == 0
+    return answer.producer_id
 
 
 def batch(

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 _counter = itertools.count()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Target:
     """One running broker."""
 
@@ -29,6 +30,11 @@ class Target:
     def address(self) -> tuple[str, int]:
         host, _, port = self.bootstrap_servers.split(",")[0].rpartition(":")
         return host, int(port)
+
+    @cached_property
+    def node_id(self) -> int:
+        (node,) = self.admin().list_topics(timeout=30).brokers
+        return node
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
@@ -46,7 +52,7 @@ class Target:
 
 
 def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
-    """Returns when the broker serves every partition: Apache Kafka answers a creation a moment before that."""
+    """Returns when every partition is served: Apache Kafka answers a creation a moment before that."""
     wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
     deadline = time.monotonic() + 30
     while True:

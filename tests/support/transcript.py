@@ -19,10 +19,11 @@ from mainstem.records.compression import Codec
 from tests.support.target import Target
 
 _FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
-_LEFT_OUT = {"throttle_time_ms"}
-# Texts for people: each broker has its own words, only their presence is part of the protocol.
-_TEXTS = {"error_message", "documentation", "batch_index_error_message"}
+# Texts for people: each broker has its own words, and Mainstem has them where Kafka leaves them out.
+_LEFT_OUT = {"throttle_time_ms", "error_message"}
+_TEXTS = {"documentation", "batch_index_error_message"}
 _TIMES = {"log_append_time_ms"}
+_NODES = {"leader_id", "controller_id", "node_id", "broker_id", "replica_nodes", "isr_nodes", "resource_name"}
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 
 
@@ -90,11 +91,12 @@ class Transcript:
         if name == "records":
             return describe_records(value)
         if isinstance(value, list):
-            return f"[{', '.join(self._text('', element) for element in value)}]"
-        try:
+            return f"[{', '.join(self._text(name, element) for element in value)}]"
+        if name in _NODES and str(value) == str(self._target.node_id):
+            return "<node>"
+        if value in self._stand_ins:
             return self._stand_ins[value]
-        except (KeyError, TypeError):
-            return repr(value)
+        return "<another session>" if name == "session_id" else repr(value)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
