@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs and AlterConfigs for topics and brokers: what may be set, and the records that set it.
+"""IncrementalAlterConfigs and AlterConfigs for topics and brokers: what may be set, as which records.
 
 Each resource stands or falls alone and as a whole. A value that is already there makes no record.
 """
@@ -93,12 +93,8 @@ class ConfigChanges:
             if name not in self._image.topics_by_name:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
         elif resource_type == ResourceType.BROKER:
-            if name and not name.removeprefix("-").isdecimal():
-                raise _invalid(f"A broker is named by its id, a number; {name!r} is not.")
-            if name and int(name) != self._node_id:
-                raise _invalid(
-                    f"The settings of broker {name} can be altered there; this is {self._node_id}."
-                )
+            if name and name != str(self._node_id):
+                raise _invalid(f"This is broker {self._node_id}; only its own settings can be altered here.")
         else:
             raise _invalid(
                 f"Settings can be altered for topics (2) and brokers (4), not for type {resource_type}."

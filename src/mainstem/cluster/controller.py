@@ -24,7 +24,7 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
 
 
 class Controller:
-    """`config` is replaced when the broker's settings are altered; `new_uuid` gives ids never given before."""
+    """`config` is replaced when the broker's settings are altered; `new_uuid` gives ids that are unused."""
 
     def __init__(self, node_id: int, config: BrokerConfig, new_uuid: Callable[[], bytes]) -> None:
         self.node_id = node_id

@@ -1,7 +1,7 @@
 """Which brokers get the replicas of a new partition.
 
-Brokers are put in a line in which racks take turns; partition after partition starts one place further, so that
-leaders and replicas spread evenly. No randomness here: the caller gives the place to start at.
+Brokers are put in a line in which racks take turns; each partition starts one place further, so that leaders
+and replicas spread evenly. No randomness here: the caller gives the place to start at.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ def place_replicas(
     if replication_factor > len(candidates):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {replication_factor} needs as many brokers; {len(candidates)} can be used.",
+            f"A replication factor of {replication_factor} needs as many brokers; there are {len(candidates)}.",
         )
     active = _in_line(broker for broker in candidates if not broker.fenced)
     if not active:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR, "No partition can be placed: every broker is fenced."
         )
-    # A fenced broker may hold a replica, but only where too few others are left, and never the leader's place.
+    # A fenced broker may hold a replica, but only where too few others are left, and it never leads.
     fenced = _in_line(broker for broker in candidates if broker.fenced)
     return [
         _one_partition(active, fenced, replication_factor, start, first_partition + index)

@@ -1,4 +1,4 @@
-"""Producer ids: blocks of them are recorded before the first of a block is used, so none is ever issued twice.
+"""Producer ids: a block of them is recorded before its first is used, so that none is ever issued twice.
 
 What a crash leaves unused of a block is lost on purpose.
 """

@@ -1,7 +1,7 @@
 """CreateTopics: which topics may be made, and the records that make them.
 
-Each topic of a request stands or falls alone, except that a request which asks for too much at once is refused
-as a whole. Checks come in Kafka's order, because the first failure is the one that a client sees.
+Each topic of a request stands or falls alone, except that a request which asks for too much is refused whole.
+Checks come in Kafka's order, because the first failure is the one that a client sees.
 """
 
 from collections import Counter
@@ -98,12 +98,12 @@ def _plan(
     if replication_factor <= 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {replication_factor} is not possible; give 1 or more, or -1 for the default.",
+            f"The replication factor cannot be {replication_factor}; give 1 or more, or -1 for the default.",
         )
     if partition_count <= 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"{partition_count} partitions are not possible; give 1 or more, or -1 for the default.",
+            f"A topic cannot have {partition_count} partitions; give 1 or more, or -1 for the default.",
         )
     topic_id = _unused_id(image, new_uuid)
     placed = place_replicas(
