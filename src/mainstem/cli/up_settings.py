@@ -18,6 +18,8 @@ DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 9092
 DATA_SETTINGS = ("log.dirs", "log.dir")
 
+Settings = dict[str, str]
+
 
 def default_data_dir() -> Path:
     """The per-user place for data, by the platform's own convention."""
@@ -32,11 +34,12 @@ def default_data_dir() -> Path:
 def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, list[str]]:
     """Resolve the configuration of one start; `data_dir` wins over every file. Returns warnings beside it."""
     try:
-        file_settings = load_properties(Path(options.config)) if options.config else {}
-        set_settings = _set_settings(options)
-        _apply_listener(options, file_settings, set_settings)
-        _apply_data_dir(data_dir, file_settings, set_settings)
-        return resolve(file_settings, set_settings)
+        from_file = load_properties(Path(options.config)) if options.config else {}
+        from_set = _set_settings(options)
+        defaults: Settings = {}
+        _apply_listener(options, from_file, from_set, defaults)
+        _apply_data_dir(data_dir, from_file, from_set, defaults)
+        return resolve(from_file, from_set, defaults)
     except ConfigError as error:
         raise CommandError(str(error)) from None
     except OSError as error:
@@ -44,8 +47,8 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
         raise CommandError(f"cannot read the settings file {options.config}: {reason}") from None
 
 
-def _set_settings(options: UpOptions) -> dict[str, str]:
-    settings: dict[str, str] = {}
+def _set_settings(options: UpOptions) -> Settings:
+    settings: Settings = {}
     for item in options.set:
         name, _, value = item.partition("=")
         settings[name.strip()] = value.strip()
@@ -53,45 +56,42 @@ def _set_settings(options: UpOptions) -> dict[str, str]:
 
 
 def _apply_data_dir(
-    data_dir: Path | None, file_settings: dict[str, str], set_settings: dict[str, str]
+    data_dir: Path | None, from_file: Settings, from_set: Settings, defaults: Settings
 ) -> None:
-    given = any(name in settings for settings in (file_settings, set_settings) for name in DATA_SETTINGS)
-    if data_dir is None and given:
+    if data_dir is None:
+        if not any(name in settings for settings in (from_file, from_set) for name in DATA_SETTINGS):
+            defaults["log.dirs"] = str(default_data_dir())
         return
     for name in DATA_SETTINGS:
-        file_settings.pop(name, None)
-        if name in set_settings:
-            raise CommandError(
-                f"the data directory is given twice: leave out --set {name} or --data", exit_code=2
-            )
-    set_settings["log.dirs"] = str(data_dir or default_data_dir())
+        from_file.pop(name, None)
+        if name in from_set:
+            raise CommandError(f"the data directory is given twice: leave out --set {name}", exit_code=2)
+    from_set["log.dirs"] = str(data_dir)
 
 
-def _apply_listener(options: UpOptions, file_settings: dict[str, str], set_settings: dict[str, str]) -> None:
+def _apply_listener(options: UpOptions, from_file: Settings, from_set: Settings, defaults: Settings) -> None:
     """`--host` and `--port` change the first listener; its name and every further listener stay."""
-    asked = options.host is not None or options.port is not None
-    if asked and "listeners" in set_settings:
-        raise CommandError(
-            "--set listeners already holds host and port: leave out --host and --port", exit_code=2
-        )
-    if not asked and ("listeners" in set_settings or "listeners" in file_settings):
+    defaults["listeners"] = f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"
+    if options.host is None and options.port is None:
         return
-    entries = [entry.strip() for entry in file_settings.get("listeners", "").split(",") if entry.strip()]
-    first = entries[0] if entries else f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"
+    if "listeners" in from_set:
+        raise CommandError("--set listeners holds host and port: leave out --host and --port", exit_code=2)
+    entries = [entry.strip() for entry in from_file.get("listeners", "").split(",") if entry.strip()]
+    first, *others = entries or [defaults["listeners"]]
     name, _, address = first.partition("://")
     host, _, port = address.rpartition(":")
-    host = options.host if options.host is not None else host
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    port = str(options.port) if options.port is not None else port
-    set_settings["listeners"] = ",".join([f"{name}://{host}:{port}", *entries[1:]])
-    if "advertised.listeners" in file_settings:
-        _drop_advertised(name, file_settings)
+    if options.host is not None:
+        host = f"[{options.host}]" if ":" in options.host else options.host
+    if options.port is not None:
+        port = str(options.port)
+    from_set["listeners"] = ",".join([f"{name}://{host}:{port}", *others])
+    if "advertised.listeners" in from_file:
+        _drop_advertised(name, from_file)
 
 
-def _drop_advertised(name: str, file_settings: dict[str, str]) -> None:
+def _drop_advertised(name: str, from_file: Settings) -> None:
     """What the file advertised for a listener is stale once its host or port was given by hand."""
-    entries = [entry.strip() for entry in file_settings.pop("advertised.listeners").split(",")]
+    entries = [entry.strip() for entry in from_file.pop("advertised.listeners").split(",")]
     kept = [entry for entry in entries if entry and entry.partition("://")[0] != name]
     if kept:
-        file_settings["advertised.listeners"] = ",".join(kept)
+        from_file["advertised.listeners"] = ",".join(kept)
