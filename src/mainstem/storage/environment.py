@@ -6,6 +6,7 @@ No module-level state: several nodes may live in one process.
 import logging
 from pathlib import Path
 from random import Random
+from typing import Required, TypedDict
 
 from mainstem.storage.deletion import DeletionQueue
 from mainstem.storage.errors import is_passing, storage_error
@@ -15,6 +16,19 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_OPEN_FILES_MAX = 4096
 DEFAULT_PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class OpenOptions(TypedDict, total=False):
+    """How a log is opened, beside what it is."""
+
+    now_ms: Required[int]
+    # The last stop was clean: `recovery_point` is the end of the log and nothing is scanned. Otherwise
+    # whatever is past it is checked and a damaged tail is cut off.
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+    health: "DirectoryHealth"
+    environment: "LogEnvironment"
 
 
 class LogEnvironment:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import MAGIC, NO_PRODUCER_ID, BatchHeader, crc_is_valid, iter_headers
+from mainstem.storage.rolling import segment_for
 
 if TYPE_CHECKING:
     from mainstem.storage.log import AppendResult, Log
@@ -33,7 +34,9 @@ def append(log: "Log", data: memoryview, now_ms: int) -> "AppendResult":
             _write_group(log, data, group)
             group = []
         if not group:
-            log.segment_for(header.size, header.base_offset, header.last_offset, header.max_timestamp, now_ms)
+            segment_for(
+                log, header.size, header.base_offset, header.last_offset, header.max_timestamp, now_ms
+            )
         group.append((position, header))
     if group:
         _write_group(log, data, group)
@@ -83,7 +86,7 @@ def _write_group(log: "Log", data: memoryview, group: list[Placed]) -> None:
     start = group[0][0]
     end = group[-1][0] + group[-1][1].size
     file_start = segment.size
-    log.write(segment, data[start:end])
+    log.write(segment, data[start:end], end - start)
     for position, header in group:
         segment.size += header.size
         log.log_end_offset = header.next_offset

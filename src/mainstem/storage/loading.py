@@ -6,11 +6,12 @@ After a clean stop this asks for the sizes of the segments and reads nothing els
 import logging
 import os
 from pathlib import Path
+from typing import Unpack
 
 from mainstem.config import LogConfig
 from mainstem.storage.checkpoints import read_partition_metadata, write_partition_metadata
 from mainstem.storage.deletion import remove_path
-from mainstem.storage.environment import DirectoryHealth, LogEnvironment
+from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.log import Log
 from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.recovery import list_segments, recover_log
@@ -29,16 +30,12 @@ def open_log(
     partition: int,
     topic_id: bytes | None,
     config: LogConfig,
-    *,
-    now_ms: int,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
-    health: DirectoryHealth | None,
-    environment: LogEnvironment | None,
+    **options: Unpack[OpenOptions],
 ) -> Log:
     """See `Log.open`."""
-    environment = environment or LogEnvironment()
+    now_ms, log_start_offset = options["now_ms"], options.get("log_start_offset", 0)
+    recovery_point = options.get("recovery_point", 0)
+    environment = options.get("environment") or LogEnvironment()
     path = str(directory)
     names = _list_names(path)
     if topic_id is not None and "partition.metadata" not in names:
@@ -53,7 +50,7 @@ def open_log(
         end_offset = max(log_start_offset, recovery_point)
         segments = [Segment.create(path, end_offset, now_ms, environment.handles)]
     else:
-        if not (clean and _is_believable(segments, names, recovery_point)):
+        if not (options.get("clean") and _is_believable(segments, names, recovery_point)):
             report = recover_log(path, recovery_point, config.index_interval_bytes, now_ms)
             end_offset = report.log_end_offset
             recovery_point = min(recovery_point, end_offset)
@@ -71,7 +68,7 @@ def open_log(
         log_end_offset=end_offset,
         recovery_point=recovery_point,
         producer_state=state,
-        health=health or DirectoryHealth(directory.parent),
+        health=options.get("health") or DirectoryHealth(directory.parent),
         environment=environment,
         now_ms=now_ms,
     )

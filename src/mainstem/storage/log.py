@@ -9,17 +9,19 @@ import logging
 import os
 from bisect import bisect_right
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from crc32c import crc32c
 from msgspec import Struct
 
 from mainstem.config import LogConfig
-from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import (
+    ATTRIBUTES_POSITION,
     CONTROL_MASK,
     HEADER,
     HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
     MAX_SEQUENCE,
     NO_PRODUCER_ID,
     PREFIX,
@@ -29,12 +31,13 @@ from mainstem.records.batch import (
 from mainstem.records.control import coordinator_epoch_of
 from mainstem.records.record import RecordError, iter_records
 from mainstem.storage import follower, reader, retention, truncation
-from mainstem.storage.environment import DirectoryHealth, LogEnvironment
+from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.producer_state import ProducerState, write_snapshot
 from mainstem.storage.reader import ReadResult
-from mainstem.storage.segment import RELATIVE_OFFSET_MAX, ROLL_UNDECIDED, Segment
+from mainstem.storage.rolling import roll, segment_for
+from mainstem.storage.segment import ROLL_UNDECIDED, Segment
 from mainstem.storage.validation import (
     CLIENT_ATTRIBUTES,
     Origin,
@@ -49,7 +52,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NEVER = 2**63
-_DUPLICATE_TIMESTAMP = 4
 
 _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
@@ -150,34 +152,12 @@ class Log:
         partition: int,
         topic_id: bytes | None,
         config: LogConfig,
-        *,
-        now_ms: int,
-        clean: bool = False,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        health: DirectoryHealth | None = None,
-        environment: LogEnvironment | None = None,
+        **options: Unpack[OpenOptions],
     ) -> "Log":
-        """The log in this folder, which is made if it is not there.
-
-        After a clean stop `recovery_point` is the end of the log and nothing is scanned; otherwise whatever
-        is past it is checked and a damaged tail is cut off.
-        """
+        """The log in this folder, which is made if it is not there. See `OpenOptions` for the rest."""
         from mainstem.storage.loading import open_log
 
-        return open_log(
-            directory,
-            topic,
-            partition,
-            topic_id,
-            config,
-            now_ms=now_ms,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            health=health,
-            environment=environment,
-        )
+        return open_log(directory, topic, partition, topic_id, config, **options)
 
     def __repr__(self) -> str:
         return f"Log({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
@@ -215,9 +195,8 @@ class Log:
         if type(data) is not memoryview:
             data = memoryview(data)
         size = len(data)
-        if self.health.failure is not None:
+        if size < HEADER_SIZE or self.health.failure is not None:
             self.health.check()
-        if size < HEADER_SIZE:
             check_batch(data, self.config, origin, now_ms, self.name)
         (
             base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
@@ -226,8 +205,8 @@ class Log:
         earliest = now_ms - self._before_ms
         latest = now_ms + self._after_ms
         if (
-            magic != 2
-            or length + 12 != size
+            magic != MAGIC
+            or length + LOG_OVERHEAD != size
             or base_offset != 0
             or size > self._max_message_bytes
             or last_delta != count - 1
@@ -235,62 +214,44 @@ class Log:
             or attributes not in CLIENT_ATTRIBUTES
             or not earliest <= base_timestamp <= latest
             or not earliest <= max_timestamp <= latest
-            or crc32c(data[21:]) != crc
+            or crc32c(data[ATTRIBUTES_POSITION:]) != crc
         ):
             check_batch(data, self.config, origin, now_ms, self.name)
+        producer = None
         if producer_id != NO_PRODUCER_ID:
-            entry = self.producer_state.entries.get(producer_id)
-            if entry is None or entry.next_sequence != base_sequence or entry.epoch != producer_epoch:
+            producer = self.producer_state.entries.get(producer_id)
+            if (
+                producer is None
+                or producer.next_sequence != base_sequence
+                or producer.epoch != producer_epoch
+            ):
                 duplicate = self._check_producer(data, origin)
                 if duplicate is not None:
                     return duplicate
         if self._rewrites:
             data = rewrite_batch(data, self.config, now_ms, self.name)
-            size = len(data)
-            length = size - 12
-            max_timestamp = _unpack_header(data)[8]
+            size, max_timestamp = len(data), _unpack_header(data)[8]
 
         first_offset = self.log_end_offset
         last_offset = first_offset + last_delta
         segment = self.active_segment
-        position = segment.size
         if (
-            position + size > self._segment_bytes
+            segment.size + size > self._segment_bytes
             or max_timestamp > segment.roll_timestamp
             or last_offset > segment.max_offset
         ):
-            segment = self.segment_for(size, first_offset, last_offset, max_timestamp, now_ms)
-            position = segment.size
+            segment = segment_for(self, size, first_offset, last_offset, max_timestamp, now_ms)
         if leader_epoch != self._last_epoch:
             self.begin_epoch(leader_epoch, first_offset)
-        _pack_prefix(data, 0, first_offset, length, leader_epoch)
-        handle = segment.handle
-        if handle is None:
-            handle = self._open_active(segment)
-        handle.used = True
-        try:
-            written = _pwrite(handle.fd, data, position)
-        except OSError as error:
-            self._write_failed(error, handle, position)
-        if written != size:
-            self._write_rest(handle, data, position, written)
-
-        segment.size = position + size
-        next_offset = self.log_end_offset = last_offset + 1
-        if max_timestamp > segment.known_max_timestamp:
-            segment.known_max_timestamp = max_timestamp
-            segment.known_max_timestamp_offset = last_offset
-        since = segment.bytes_since_index
-        if since > self._index_interval_bytes:
-            segment.index_batch(last_offset, position, self._index_bytes_max)
-            since = 0
-        segment.bytes_since_index = since + size
+        _pack_prefix(data, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
+        self.write(segment, data, size)
+        self._wrote(segment, size, last_offset, max_timestamp)
         if producer_id != NO_PRODUCER_ID:
-            if entry is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+            if producer is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
                 self.record_producer(data)
             else:
                 last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
-                entry.add(
+                producer.add(
                     producer_epoch, (base_sequence, last_sequence, last_offset, last_delta, max_timestamp)
                 )
         return AppendResult(
@@ -300,9 +261,21 @@ class Log:
             max_timestamp,
             self.log_start_offset,
             False,
-            (next_offset >= self._flush_offset_at or now_ms >= self._flush_ms_at)
+            (last_offset >= self._flush_offset_at or now_ms >= self._flush_ms_at)
             and self.flush_demanded(now_ms),
         )
+
+    def _wrote(self, segment: Segment, size: int, last_offset: int, max_timestamp: int) -> None:
+        """The batch is in the file: now, and only now, the log ends behind it."""
+        position = segment.size
+        segment.size = position + size
+        self.log_end_offset = last_offset + 1
+        if max_timestamp > segment.known_max_timestamp:
+            segment.known_max_timestamp = max_timestamp
+            segment.known_max_timestamp_offset = last_offset
+        if segment.bytes_since_index > self._index_interval_bytes:
+            segment.index_batch(last_offset, position, self._index_bytes_max)
+        segment.bytes_since_index += size
 
     def _check_producer(self, data: memoryview, origin: Origin) -> AppendResult | None:
         """The careful sequence check: raises, answers a duplicate, or lets the batch pass with None."""
@@ -354,17 +327,18 @@ class Log:
 
     # ---- writing
 
-    def write(self, segment: Segment, data: memoryview) -> None:
+    def write(self, segment: Segment, data: memoryview, size: int) -> None:
         """Write at the end of the active segment, all or nothing. The caller moves the offsets."""
-        handle = segment.handle or self._open_active(segment)
+        handle = segment.handle
+        if handle is None:
+            handle = self._open_active(segment)
         handle.used = True
-        position = segment.size
         try:
-            written = _pwrite(handle.fd, data, position)
+            written = _pwrite(handle.fd, data, segment.size)
         except OSError as error:
-            self._write_failed(error, handle, position)
-        if written != len(data):
-            self._write_rest(handle, data, position, written)
+            self._write_failed(error, handle, segment.size)
+        if written != size:
+            self._write_rest(handle, data, segment.size, written)
 
     def _open_active(self, segment: Segment) -> "FileHandle":
         try:
@@ -391,87 +365,23 @@ class Log:
             self.health.fail(f"cannot cut {self.name} back after a failed write: {cut_error}")
         raise self.health.refuse(error, f"cannot write to {self.name}") from error
 
-    # ---- rolling
-
-    def segment_for(
-        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> Segment:
-        """The segment that takes this batch: the active one, or a new one if that is full or old."""
-        if size > self._segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"batch of {size} bytes for {self.name} is larger than a segment "
-                f"(segment.bytes={self._segment_bytes})",
-            )
-        segment = self.active_segment
+    def roll(self, now_ms: int) -> Segment:
+        """Begin a new segment at the end of the log."""
         try:
-            if (
-                segment.size
-                and (
-                    segment.size + size > self._segment_bytes
-                    or self._is_old(segment, max_timestamp, now_ms)
-                    or last_offset > segment.max_offset
-                )
-            ) or last_offset > segment.base_offset + RELATIVE_OFFSET_MAX:
-                segment = self.roll(now_ms, first_offset)
+            return roll(self, now_ms, self.log_end_offset)
         except OSError as error:
             raise self.health.refuse(error, f"cannot roll {self.name}") from error
-        if segment.size == 0:
-            segment.rolling_timestamp = max_timestamp
-        self._decide_roll(segment)
-        return segment
-
-    def _is_old(self, segment: Segment, max_timestamp: int, now_ms: int) -> bool:
-        """By the timestamps of its first batch and the new one; by the clock when batches have none."""
-        first = segment.first_timestamp()
-        waited_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
-        return waited_ms > self.config.segment_ms - segment.jitter_ms
-
-    def _decide_roll(self, segment: Segment) -> None:
-        """Work out once what the append then only compares with."""
-        _ = segment.max_timestamp  # loads it after a start
-        first = segment.first_timestamp()
-        if first >= 0:
-            segment.roll_timestamp = first + self.config.segment_ms - segment.jitter_ms
-
-    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Begin a new segment at the end of the log (or at a later `base_offset`)."""
-        base_offset = self.log_end_offset if base_offset is None else base_offset
-        old = self.active_segment
-        if old.base_offset == base_offset and old.size == 0:
-            return old
-        assert base_offset > old.base_offset, f"{self.name} would roll from {old} to {base_offset}"
-        old.seal()
-        write_snapshot(self.directory, base_offset, self.producer_state)
-        new = self.new_segment(base_offset, now_ms)
-        self.segments.append(new)
-        self.bases.append(base_offset)
-        self.active_segment = new
-        return new
-
-    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        """A segment file that is not part of the log yet."""
-        config = self.config
-        segment = Segment.create(
-            self.directory,
-            base_offset,
-            now_ms,
-            self.environment.handles,
-            config.segment_bytes if config.preallocate else 0,
-        )
-        segment.jitter_ms = self.environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
-        return segment
 
     # ---- flushing
 
     def schedule_flush(self) -> None:
         """When the next append demands an fsync, by `flush.messages` and `flush.ms`."""
-        self._flush_offset_at = self.recovery_point + self.config.flush_messages
+        self._flush_offset_at = self.recovery_point + self.config.flush_messages - 1
         self._flush_ms_at = self.last_flush_ms + self.config.flush_ms
 
     def flush_demanded(self, now_ms: int) -> bool:
-        """Whether the settings demand an fsync now, after an append. The next one by time counts from here."""
-        if self.log_end_offset < self._flush_offset_at and now_ms < self._flush_ms_at:
+        """Whether the settings demand an fsync now, after an append. `flush.ms` counts from here again."""
+        if self.log_end_offset <= self._flush_offset_at and now_ms < self._flush_ms_at:
             return False
         self.last_flush_ms = now_ms
         return True

@@ -5,6 +5,7 @@ is opened on first use and may be closed again by the handle cache at any time.
 """
 
 import os
+import struct
 
 from mainstem.storage.file_range import FileHandle, HandleCache
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
@@ -22,6 +23,9 @@ _UNKNOWN = -2
 # Below every timestamp, so that the next append takes the careful path, which finds out.
 ROLL_UNDECIDED = -(2**63) - 1
 _HINTS_MAX = 16
+# A read may end earlier than its limit by this part of it.
+_BOUNDARY_LOSS = 16
+_BASE_OFFSET = struct.Struct(">q")
 
 
 class Segment:
@@ -229,19 +233,19 @@ class Segment:
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of the batches here; -1 when none has one."""
-        if self.known_max_timestamp == _UNKNOWN:
-            self._load_max_timestamp()
+        self.load_max_timestamp()
         return self.known_max_timestamp
 
     @property
     def max_timestamp_offset(self) -> int:
         """The last offset of the batch with the largest timestamp."""
-        if self.known_max_timestamp == _UNKNOWN:
-            self._load_max_timestamp()
+        self.load_max_timestamp()
         return self.known_max_timestamp_offset
 
-    def _load_max_timestamp(self) -> None:
-        """From the last entry of the time index, which a segment that was closed well ends with."""
+    def load_max_timestamp(self) -> None:
+        """Know it, from the last entry of the time index, with which a segment that was closed well ends."""
+        if self.known_max_timestamp != _UNKNOWN:
+            return
         last = self.time_index.last()
         if last is not None:
             self.known_max_timestamp, self.known_max_timestamp_offset = last[0], self.base_offset + last[1]
@@ -280,7 +284,11 @@ class Segment:
         """The last batch boundary between `position` and `limit`, and the offset that follows it."""
         entry = self.offset_index.floor(limit, 1)
         start = max(position, entry[1]) if entry else position
-        return last_boundary(self.file().fd, start, limit)
+        fd = self.file().fd
+        if start > position and (limit - start) * _BOUNDARY_LOSS < limit - position:
+            # So close to the limit that a few more batches are not worth looking at their headers.
+            return start, _BASE_OFFSET.unpack(os.pread(fd, _BASE_OFFSET.size, start))[0]
+        return last_boundary(fd, start, limit)
 
     def remember(self, offset: int, position: int) -> None:
         """A reader that got everything before `offset` will soon ask for it: it is at this boundary."""

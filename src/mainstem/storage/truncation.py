@@ -12,6 +12,7 @@ from mainstem.storage.producer_state import (
     snapshot_offsets,
     snapshot_path,
 )
+from mainstem.storage.rolling import new_segment
 from mainstem.storage.scan import iter_batch_headers
 from mainstem.storage.segment import Segment
 
@@ -72,7 +73,7 @@ def _start_at(log: "Log", offset: int, now_ms: int) -> None:
     if old.base_offset == offset:
         old.cut_at(0, offset)
     else:
-        replacement = log.new_segment(offset, now_ms)
+        replacement = new_segment(log, offset, now_ms)
         log.segments.append(replacement)
         log.bases.append(offset)
         log.active_segment = replacement
