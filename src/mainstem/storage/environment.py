@@ -6,11 +6,14 @@ No module-level state: several nodes may live in one process.
 import logging
 from pathlib import Path
 from random import Random
-from typing import Required, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
 from mainstem.storage.deletion import DeletionQueue
 from mainstem.storage.errors import is_passing, storage_error
 from mainstem.storage.file_range import HandleCache
+
+if TYPE_CHECKING:
+    from mainstem.storage.recovery import RecoveryReport
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +30,8 @@ class OpenOptions(TypedDict, total=False):
     clean: bool
     recovery_point: int
     log_start_offset: int
+    # The folder was recovered already, perhaps in another process.
+    recovered: "RecoveryReport"
     health: "DirectoryHealth"
     environment: "LogEnvironment"
 

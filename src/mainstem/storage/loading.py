@@ -43,20 +43,21 @@ def open_log(
     elif topic_id is None:
         topic_id = read_partition_metadata(path)
     segments = list_segments(path, environment.handles, now_ms)
-    end_offset = recovery_point
     state = ProducerState()
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
         end_offset = max(log_start_offset, recovery_point)
         segments = [Segment.create(path, end_offset, now_ms, environment.handles)]
-    else:
-        if not (options.get("clean") and _is_believable(segments, names, recovery_point)):
-            report = recover_log(path, recovery_point, config.index_interval_bytes, now_ms)
-            end_offset = report.log_end_offset
-            recovery_point = min(recovery_point, end_offset)
-            segments = list_segments(path, environment.handles, now_ms)
-            names = set(os.listdir(path))
+    elif options.get("clean") and _is_believable(segments, names, recovery_point):
+        end_offset = recovery_point
         state = _load_producer_state(path, names, segments, end_offset)
+    else:
+        report = options.get("recovered") or recover_log(
+            path, recovery_point, config.index_interval_bytes, now_ms
+        )
+        end_offset, state = report.log_end_offset, report.producer_state
+        recovery_point = min(recovery_point, end_offset)
+        segments = list_segments(path, environment.handles, now_ms)
     log = Log(
         path,
         topic,

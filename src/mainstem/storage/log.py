@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NEVER = 2**63
+_MAX_TIMESTAMP = 8  # its place among the header's fields
 
 _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
@@ -87,6 +88,7 @@ class Log:
         "_opened_end_offset",
         "_rewrites",
         "_segment_bytes",
+        "_stamps",
         "_truncations",
         "active_segment",
         "bases",
@@ -175,6 +177,7 @@ class Log:
         self._index_interval_bytes = config.index_interval_bytes
         self._index_bytes_max = config.segment_index_bytes
         self._rewrites = needs_rewrite(config)
+        self._stamps = config.log_append_time
         # Under LogAppendTime the client's timestamps are overwritten, so any will do.
         self._before_ms = _NEVER if config.log_append_time else config.message_timestamp_before_max_ms
         self._after_ms = _NEVER if config.log_append_time else config.message_timestamp_after_max_ms
@@ -230,8 +233,24 @@ class Log:
                     return duplicate
         if self._rewrites:
             data = rewrite_batch(data, self.config, now_ms, self.name)
-            size, max_timestamp = len(data), _unpack_header(data)[8]
+            max_timestamp = _unpack_header(data)[_MAX_TIMESTAMP]
+        result = self._append(data, last_delta, max_timestamp, leader_epoch, now_ms)
+        if producer_id != NO_PRODUCER_ID:
+            if producer is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+                self.record_producer(data)
+            else:
+                last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
+                producer.add(
+                    producer_epoch,
+                    (base_sequence, last_sequence, result.last_offset, last_delta, max_timestamp),
+                )
+        return result
 
+    def _append(
+        self, data: memoryview, last_delta: int, max_timestamp: int, leader_epoch: int, now_ms: int
+    ) -> AppendResult:
+        """Give the batch its offsets and write it. Only when it is in the file does the log end behind it."""
+        size = len(data)
         first_offset = self.log_end_offset
         last_offset = first_offset + last_delta
         segment = self.active_segment
@@ -245,28 +264,7 @@ class Log:
             self.begin_epoch(leader_epoch, first_offset)
         _pack_prefix(data, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
         self.write(segment, data, size)
-        self._wrote(segment, size, last_offset, max_timestamp)
-        if producer_id != NO_PRODUCER_ID:
-            if producer is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
-                self.record_producer(data)
-            else:
-                last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
-                producer.add(
-                    producer_epoch, (base_sequence, last_sequence, last_offset, last_delta, max_timestamp)
-                )
-        return AppendResult(
-            first_offset,
-            last_offset,
-            now_ms if self._rewrites and self.config.log_append_time else -1,
-            max_timestamp,
-            self.log_start_offset,
-            False,
-            (last_offset >= self._flush_offset_at or now_ms >= self._flush_ms_at)
-            and self.flush_demanded(now_ms),
-        )
 
-    def _wrote(self, segment: Segment, size: int, last_offset: int, max_timestamp: int) -> None:
-        """The batch is in the file: now, and only now, the log ends behind it."""
         position = segment.size
         segment.size = position + size
         self.log_end_offset = last_offset + 1
@@ -276,6 +274,16 @@ class Log:
         if segment.bytes_since_index > self._index_interval_bytes:
             segment.index_batch(last_offset, position, self._index_bytes_max)
         segment.bytes_since_index += size
+        return AppendResult(
+            first_offset,
+            last_offset,
+            now_ms if self._stamps else -1,
+            max_timestamp,
+            self.log_start_offset,
+            False,
+            (last_offset >= self._flush_offset_at or now_ms >= self._flush_ms_at)
+            and self.flush_demanded(now_ms),
+        )
 
     def _check_producer(self, data: memoryview, origin: Origin) -> AppendResult | None:
         """The careful sequence check: raises, answers a duplicate, or lets the batch pass with None."""

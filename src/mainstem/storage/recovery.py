@@ -1,15 +1,12 @@
 """Bringing a partition's folder into order after a stop that was not clean.
 
-From files to files: what is past the recovery point is read and checked, a damaged tail is cut off, indexes,
-leader epochs and producer state are written again. Afterwards the log opens as if it had been closed well. It
-keeps nothing in memory, so a large log can be recovered in a process of its own (`python -m
-mainstem.storage.recovery`).
+What is past the recovery point is read and checked, a damaged tail is cut off, indexes and leader epochs are
+written again. It works on files alone and its report can be pickled: a large log may be recovered in a
+process of its own, and the report then given to `Log.open` as `recovered`.
 """
 
-import json
 import logging
 import os
-import sys
 
 from crc32c import crc32c
 from msgspec import Struct
@@ -26,7 +23,7 @@ from mainstem.records.batch import (
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.file_range import HandleCache
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path, write_snapshot
+from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.scan import CorruptSegmentError
 from mainstem.storage.segment import (
     INDEX_SUFFIX,
@@ -45,9 +42,10 @@ _SEGMENT_NAME_LENGTH = 20 + len(LOG_SUFFIX)
 
 
 class RecoveryReport(Struct):
-    """What a recovery found: the end of the log, and what was lost to damage."""
+    """What a recovery found: the end of the log, who produced into it, and what was lost to damage."""
 
     log_end_offset: int
+    producer_state: ProducerState
     scanned_segments: int = 0
     truncated_bytes: int = 0
     removed_segments: int = 0
@@ -91,8 +89,7 @@ class _Recovery:
         self._first = first
         self._index_interval_bytes = index_interval_bytes
         self._epochs = LeaderEpochCache(directory)
-        self._producers = ProducerState()
-        self._report = RecoveryReport(segments[0].base_offset)
+        self._report = RecoveryReport(segments[0].base_offset, ProducerState())
 
     def run(self) -> RecoveryReport:
         segments, report = self._segments, self._report
@@ -100,14 +97,12 @@ class _Recovery:
         report.log_end_offset = start
         self._epochs.truncate_from_end(start)
         self._remove_snapshots_after(start)
-        self._producers = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
+        report.producer_state = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
         for number in range(self._first, len(segments)):
             if not self._scan(segments[number]):
                 self._remove_segments(segments[number + 1 :])
                 del segments[number + 1 :]
                 break
-        end = report.log_end_offset
-        write_snapshot(self._directory, end, self._producers)
         self._epochs.write()
         for segment in segments:
             segment.close()
@@ -142,7 +137,7 @@ class _Recovery:
             if header.partition_leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id != NO_PRODUCER_ID:
-                self._producers.record(header)
+                report.producer_state.record(header)
             report.log_end_offset = header.next_offset
             position += header.size
 
@@ -202,15 +197,3 @@ def _read_batch(fd: int, position: int, end: int) -> BatchHeader:
     if crc != header.crc:
         raise CorruptSegmentError(position, "a batch has a wrong checksum")
     return header
-
-
-def main() -> None:
-    """Recover one folder: DIRECTORY RECOVERY_POINT INDEX_INTERVAL_BYTES NOW_MS; prints the report as JSON."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
-    directory, recovery_point, index_interval_bytes, now_ms = sys.argv[1:5]
-    report = recover_log(directory, int(recovery_point), int(index_interval_bytes), int(now_ms))
-    json.dump({name: getattr(report, name) for name in report.__struct_fields__}, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
