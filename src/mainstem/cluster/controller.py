@@ -24,45 +24,56 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
 
 
 class Controller:
-    """`config` is replaced when the broker's settings are altered; `new_uuid` gives ids that are unused."""
+    """Decides on what `newest_image` gives, which must hold every record that was ever appended.
 
-    def __init__(self, node_id: int, config: BrokerConfig, new_uuid: Callable[[], bytes]) -> None:
+    `config` is replaced when the broker's settings are altered; `new_uuid` gives ids that are unused.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        config: BrokerConfig,
+        new_uuid: Callable[[], bytes],
+        newest_image: Callable[[], MetadataImage],
+    ) -> None:
         self.node_id = node_id
         self.config = config
         self._new_uuid = new_uuid
+        self._newest_image = newest_image
 
     def create_topics(
-        self, image: MetadataImage, request: CreateTopicsRequest
+        self, request: CreateTopicsRequest
     ) -> tuple[CreateTopicsResponse, list[MetadataRecord]]:
-        return topics.create_topics(image, self.config, request, self._new_uuid)
+        return topics.create_topics(self._newest_image(), self.config, request, self._new_uuid)
 
     def delete_topics(
-        self, image: MetadataImage, request: DeleteTopicsRequest, api_version: int
+        self, request: DeleteTopicsRequest, api_version: int
     ) -> tuple[DeleteTopicsResponse, list[MetadataRecord]]:
-        return topic_deletion.delete_topics(image, self.config, request, api_version)
+        return topic_deletion.delete_topics(self._newest_image(), self.config, request, api_version)
 
     def create_partitions(
-        self, image: MetadataImage, request: CreatePartitionsRequest
+        self, request: CreatePartitionsRequest
     ) -> tuple[CreatePartitionsResponse, list[MetadataRecord]]:
-        return partitions.create_partitions(image, request)
+        return partitions.create_partitions(self._newest_image(), request)
 
     def incremental_alter_configs(
-        self, image: MetadataImage, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest
     ) -> tuple[IncrementalAlterConfigsResponse, list[MetadataRecord]]:
-        return configs.incremental_alter_configs(image, self.config, self.node_id, request)
+        return configs.incremental_alter_configs(self._newest_image(), self.config, self.node_id, request)
 
     def alter_configs(
-        self, image: MetadataImage, request: AlterConfigsRequest
+        self, request: AlterConfigsRequest
     ) -> tuple[AlterConfigsResponse, list[MetadataRecord]]:
-        return configs.alter_configs(image, self.config, self.node_id, request)
+        return configs.alter_configs(self._newest_image(), self.config, self.node_id, request)
 
-    def allocate_producer_ids(self, image: MetadataImage) -> tuple[ProducerIdBlock, list[MetadataRecord]]:
-        """A block for this node's own broker."""
+    def allocate_producer_ids(self) -> tuple[ProducerIdBlock, list[MetadataRecord]]:
+        """A block for this node's own broker; its ids may be issued once the record is durable."""
+        image = self._newest_image()
         broker = image.brokers.get(self.node_id)
         return producer_ids.allocate_producer_ids(image, self.node_id, -1 if broker is None else broker.epoch)
 
     def register_broker(
-        self, image: MetadataImage, broker: BrokerRegistration, *, fenced: bool = False
+        self, broker: BrokerRegistration, *, fenced: bool = False
     ) -> tuple[int, list[MetadataRecord]]:
         """The broker epoch and the records, which must be the next ones in the log."""
-        return registration.register_broker(image, broker, fenced=fenced)
+        return registration.register_broker(self._newest_image(), broker, fenced=fenced)

@@ -23,7 +23,7 @@ def place_replicas(
     if replication_factor > len(candidates):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {replication_factor} needs as many brokers; there are {len(candidates)}.",
+            f"{replication_factor} replicas need as many brokers; there are {len(candidates)}.",
         )
     active = _in_line(broker for broker in candidates if not broker.fenced)
     if not active:

@@ -3,7 +3,7 @@
 What a crash leaves unused of a block is lost on purpose.
 """
 
-from msgspec import Struct
+from typing import NamedTuple
 
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import MetadataRecord, ProducerIdsRecord
@@ -13,18 +13,11 @@ BLOCK_SIZE = 1000
 _PRODUCER_ID_MAX = 2**63 - 1
 
 
-class ProducerIdBlock(Struct):
-    """A recorded range of ids, handed out one by one."""
+class ProducerIdBlock(NamedTuple):
+    """A recorded range of ids, for one broker to hand out."""
 
-    next_id: int = 0
-    end_id: int = 0
-
-    def take(self) -> int | None:
-        """An id that was never given before, or None when the block is used up."""
-        if self.next_id >= self.end_id:
-            return None
-        self.next_id += 1
-        return self.next_id - 1
+    first_id: int
+    size: int
 
 
 def allocate_producer_ids(
@@ -34,5 +27,5 @@ def allocate_producer_ids(
     first = image.next_producer_id
     if first > _PRODUCER_ID_MAX - BLOCK_SIZE:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids of this cluster have been issued.")
-    end = first + BLOCK_SIZE
-    return ProducerIdBlock(first, end), [ProducerIdsRecord(broker_id, broker_epoch, end)]
+    record = ProducerIdsRecord(broker_id, broker_epoch, first + BLOCK_SIZE)
+    return ProducerIdBlock(first, BLOCK_SIZE), [record]
