@@ -5,13 +5,14 @@ A Java start costs a second, so each test gets as much as it can out of one run.
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.clients import Message, read_confluent, write_kafka_python
 from tests.support.kafka_peer import ToolResult, kafka_tool
-from tests.support.target import Target, unique_name
+from tests.support.target import KEEP_FOREVER, Target, unique_name
 
 pytestmark = pytest.mark.peer
 
@@ -70,7 +71,9 @@ def test_console_producer_and_consumer_without_a_group(target: Target, topic: st
         (b"k2", None, ()),
         (None, b"three", ()),
     ]
-    write_kafka_python(target, topic, [Message(b"snappy", timestamp_ms=5)], codec="snappy")
+    write_kafka_python(
+        target, topic, [Message(b"snappy", timestamp_ms=int(time.time() * 1000))], codec="snappy"
+    )
     formatting = [
         part
         for name in ("offset", "key", "headers", "partition")
@@ -90,7 +93,7 @@ def test_console_producer_and_consumer_without_a_group(target: Target, topic: st
 
 
 def test_get_offset_shell_knows_earliest_latest_and_times(target: Target) -> None:
-    topic = target.create_topic(partitions=2)
+    topic = target.create_topic(partitions=2, configs=KEEP_FOREVER)
     messages = [Message(b"x", timestamp_ms=1000 + number) for number in range(5)]
     messages[1] = Message(b"latest time", timestamp_ms=9000)
     write_kafka_python(target, topic, messages, partition=1)

@@ -1,4 +1,7 @@
-"""Configurations over the wire: what a topic and a broker say about each setting, and how they are changed."""
+"""Configurations over the wire: what a topic and a broker say about each setting, and how it is changed.
+
+Scenarios that see or change the broker's own settings hold a lock: all workers share one Apache Kafka.
+"""
 
 from typing import Any
 
@@ -6,6 +9,7 @@ from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.support.shared import session_lock
 from tests.support.target import Target, unique_name
 from tests.support.transcript import Transcript
 from tests.support.wire import WireClient
@@ -28,7 +32,7 @@ def test_every_setting_of_a_topic(target: Target) -> None:
     transcript = Transcript(target, "describe_topic_configs")
     configs = {"retention.ms": "3600000", "cleanup.policy": "compact,delete", "segment.bytes": "2097152"}
     topic = transcript.stand_in(target.create_topic(configs=configs), "topic")
-    with WireClient(target) as client:
+    with session_lock("configs"), WireClient(target) as client:
         answer = _describe(client, TOPIC, topic, include_synonyms=True, include_documentation=True)
         transcript.note("all of them", answer)
         for version in (1, 3):
@@ -45,7 +49,7 @@ def test_every_setting_of_a_topic(target: Target) -> None:
 def test_configs_in_the_answer_of_a_creation(target: Target) -> None:
     transcript = Transcript(target, "create_topics_configs")
     name = transcript.stand_in(unique_name(), "topic")
-    with WireClient(target) as client:
+    with session_lock("configs"), WireClient(target) as client:
         topic = CreatableTopic(name, 1, 1, configs=[CreatableTopicConfig("retention.ms", "1000")])
         answer = client.call(CreateTopicsRequest([topic], 10_000))
         answer.topics[0].configs.sort(key=lambda config: config.name)
@@ -77,7 +81,7 @@ _LOCAL = {
 
 def test_every_setting_of_the_broker(target: Target) -> None:
     transcript = Transcript(target, "describe_broker_configs")
-    with WireClient(target) as client:
+    with session_lock("configs"), WireClient(target) as client:
         answer = _describe(client, BROKER, str(target.node_id), include_synonyms=True)
         described = {config.name for config in answer.results[0].configs}
         assert {"listeners", "log.dirs", "node.id"} <= described
@@ -145,7 +149,7 @@ def test_a_broker_setting_reaches_its_topics(target: Target) -> None:
     transcript = Transcript(target, "alter_broker_configs")
     topic = transcript.stand_in(target.create_topic(), "topic")
     node = str(target.node_id)
-    with WireClient(target) as client:
+    with session_lock("configs"), WireClient(target) as client:
 
         def alter(title: str, name: str, operation: int, value: str | None) -> None:
             config = incremental.AlterableConfig("log.flush.interval.messages", operation, value)

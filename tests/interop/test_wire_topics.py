@@ -1,4 +1,4 @@
-"""The life of topics: creating, listing, growing, deleting, creating again, and everything that is refused."""
+"""The life of topics: creating, listing, growing, deleting, creating again, and all that is refused."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ class Message:
     value: bytes | None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_ms: int = 0
+    timestamp_ms: int = 0  # the time of sending
     offset: int = field(default=-1, compare=False)
 
 
@@ -139,7 +139,7 @@ def write_kafka_python(
                 key=message.key,
                 headers=list(message.headers),
                 partition=partition,
-                timestamp_ms=message.timestamp_ms,
+                timestamp_ms=message.timestamp_ms or None,
             )
             for message in messages
         ]
@@ -196,7 +196,7 @@ def write_aiokafka(
                     key=message.key,
                     headers=list(message.headers),
                     partition=partition,
-                    timestamp_ms=message.timestamp_ms,
+                    timestamp_ms=message.timestamp_ms or None,
                 )
                 for message in messages
             ]

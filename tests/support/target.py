@@ -11,6 +11,9 @@ from pathlib import Path
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+# For messages with old timestamps, which retention would remove at some moment of the test.
+KEEP_FOREVER = {"retention.ms": "-1"}
+
 _counter = itertools.count()
 
 
