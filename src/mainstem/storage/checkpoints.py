@@ -5,12 +5,15 @@ other.
 """
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
+
+logger = logging.getLogger(__name__)
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
@@ -103,7 +106,7 @@ def write_partition_metadata(directory: str | Path, topic_id: bytes) -> None:
 
 
 def read_partition_metadata(directory: str | Path) -> bytes | None:
-    """The topic id in a partition's folder; None when the file is missing or cut off by a crash."""
+    """The topic id in a partition's folder; None (and a warning) when the file is missing or damaged."""
     path = os.path.join(directory, PARTITION_METADATA)
     try:
         with open(path, encoding="utf-8") as file:
@@ -116,7 +119,8 @@ def read_partition_metadata(directory: str | Path) -> bytes | None:
     try:
         return uuid_from_text(fields["topic_id"].strip())
     except ProtocolError as error:
-        raise CheckpointError(f"{path}: {error}") from None
+        logger.warning("ignoring %s: %s", path, error)
+        return None
 
 
 def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:

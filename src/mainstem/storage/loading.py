@@ -47,7 +47,8 @@ def open_log(
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
         end_offset = max(log_start_offset, recovery_point)
-        segments = [Segment.create(path, end_offset, now_ms, environment.handles)]
+        preallocate_bytes = config.segment_bytes if config.preallocate else 0
+        segments = [Segment.create(path, end_offset, now_ms, environment.handles, preallocate_bytes)]
     elif options.get("clean") and _is_believable(segments, names, recovery_point):
         end_offset = recovery_point
         state = _load_producer_state(path, names, segments, end_offset)
@@ -58,6 +59,7 @@ def open_log(
         end_offset, state = report.log_end_offset, report.producer_state
         recovery_point = min(recovery_point, end_offset)
         segments = list_segments(path, environment.handles, now_ms)
+    segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
     log = Log(
         path,
         topic,

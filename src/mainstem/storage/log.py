@@ -169,6 +169,11 @@ class Log:
         """Bytes of all batches."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def offline(self) -> bool:
+        """Whether the log's directory has failed; appends and reads then answer KAFKA_STORAGE_ERROR."""
+        return self.health.failure is not None
+
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; they hold from the next append on."""
         self.config = config
@@ -272,7 +277,7 @@ class Log:
             segment.known_max_timestamp = max_timestamp
             segment.known_max_timestamp_offset = last_offset
         if segment.bytes_since_index > self._index_interval_bytes:
-            segment.index_batch(last_offset, position, self._index_bytes_max)
+            self._index(segment, last_offset, position)
         segment.bytes_since_index += size
         return AppendResult(
             first_offset,
@@ -344,9 +349,9 @@ class Log:
         try:
             written = _pwrite(handle.fd, data, segment.size)
         except OSError as error:
-            self._write_failed(error, handle, segment.size)
+            self._write_failed(error, handle, segment)
         if written != size:
-            self._write_rest(handle, data, segment.size, written)
+            self._write_rest(handle, data, segment, written)
 
     def _open_active(self, segment: Segment) -> "FileHandle":
         try:
@@ -356,22 +361,30 @@ class Log:
         except OSError as error:
             raise self.health.refuse(error, f"cannot open {segment}") from error
 
-    def _write_rest(self, handle: "FileHandle", data: memoryview, position: int, written: int) -> None:
+    def _write_rest(self, handle: "FileHandle", data: memoryview, segment: Segment, written: int) -> None:
         """A write came back short: the rest goes in, or all of it comes out again."""
         while written < len(data):
             try:
-                count = _pwrite(handle.fd, data[written:], position + written)
+                count = _pwrite(handle.fd, data[written:], segment.size + written)
             except OSError as error:
-                self._write_failed(error, handle, position)
+                self._write_failed(error, handle, segment)
             written += count
 
-    def _write_failed(self, error: OSError, handle: "FileHandle", position: int) -> NoReturn:
+    def _write_failed(self, error: OSError, handle: "FileHandle", segment: Segment) -> NoReturn:
         """Cut off whatever got into the file, then refuse. Offsets have not moved."""
+        if segment.size == 0:
+            segment.roll_timestamp = ROLL_UNDECIDED  # it was worked out from the batch that did not get in
         try:
-            os.ftruncate(handle.fd, position)
+            os.ftruncate(handle.fd, segment.size)
         except OSError as cut_error:
             self.health.fail(f"cannot cut {self.name} back after a failed write: {cut_error}")
         raise self.health.refuse(error, f"cannot write to {self.name}") from error
+
+    def _index(self, segment: Segment, last_offset: int, position: int) -> None:
+        try:
+            segment.index_batch(last_offset, position, self._index_bytes_max)
+        except OSError as error:
+            raise self.health.refuse(error, f"cannot write an index of {self.name}") from error
 
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log."""
@@ -463,6 +476,10 @@ class Log:
     def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
         """Remove the segments that retention no longer keeps; returns how many."""
         return retention.delete_old_segments(self, now_ms, high_watermark)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget idempotent producers that were silent for `producer.id.expiration.ms`; returns how many."""
+        return self.producer_state.remove_expired(now_ms, self.environment.producer_id_expiration_ms)
 
     # ---- closing
 

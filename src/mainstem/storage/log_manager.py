@@ -146,7 +146,10 @@ class LogManager:
         """The log of this partition, made in the directory with the fewest partitions if it is not there."""
         existing = self._logs.get((topic, partition))
         if existing is not None:
-            return existing
+            if existing.topic_id in (None, topic_id):
+                return existing
+            logger.warning("the folder %s is of an earlier topic of that name", existing.directory)
+            self.delete(topic, partition, now_ms)
         online = [log_dir for log_dir in self.dirs if log_dir.health.failure is None]
         if not online:
             raise storage_error(
@@ -202,10 +205,7 @@ class LogManager:
             if log.health.failure is not None:
                 continue
             deleted += log.delete_old_segments(now_ms, high_watermark_of(log))
-            if log.producer_state.entries:
-                expired += log.producer_state.remove_expired(
-                    now_ms, self.environment.producer_id_expiration_ms
-                )
+            expired += log.expire_producers(now_ms)
             if log.flush_is_due(now_ms):
                 to_flush.append(log)
         removable = self.environment.deletions.take_due(now_ms, _DELETIONS_PER_TURN)
