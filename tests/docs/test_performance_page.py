@@ -1,4 +1,4 @@
-"""The commands of docs/performance.md exist. They are too long to be run here: the benchmark has tests of its own."""
+"""The commands of docs/performance.md exist; the benchmark takes too long to be run here."""
 
 import re
 import subprocess

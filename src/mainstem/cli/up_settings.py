@@ -42,9 +42,6 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
         return resolve(from_file, from_set, defaults)
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CommandError(f"cannot read the settings file {options.config}: {reason}") from None
 
 
 def _set_settings(options: UpOptions) -> Settings:
