@@ -20,7 +20,7 @@ from kafka.admin import NewTopic as KafkaPythonNewTopic
 from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from tests.support.clients import Message, read_confluent, write_confluent, write_kafka_python
-from tests.support.target import KEEP_FOREVER, Target, unique_name
+from tests.support.target import KEEP_FOREVER, Target, await_leaders, unique_name
 
 
 def _error(action: Callable[[], Any]) -> int:
@@ -102,6 +102,7 @@ def test_kafka_python_admin_and_offsets_by_time(target: Target) -> None:
         admin.create_topics([new])
         with pytest.raises(TopicAlreadyExistsError):
             admin.create_topics([new])
+        await_leaders(target.admin(), name, 2)
         assert name in admin.list_topics()
         with pytest.raises(InvalidPartitionsError):
             admin.create_partitions({name: 1})

@@ -26,7 +26,7 @@ def _write_in_every_codec(target: Target, topic: str, per_codec: int = 400) -> l
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         batch = [
             Message(
-                f"{codec} {number} {random.randbytes(1000).hex()}".encode(),
+                f"{codec} {number} {'same ' * 50}{random.randbytes(1000).hex()}".encode(),
                 f"key {number}".encode(),
                 (("h", b"v"),),
                 start_ms + len(messages) + number,

@@ -11,7 +11,6 @@ from kafka.errors import MessageSizeTooLargeError
 from tests.support.clients import READERS, WRITERS, Message, read_confluent, write_confluent
 from tests.support.target import Target
 
-
 _NOW_MS = int(time.time() * 1000)
 
 

@@ -121,7 +121,10 @@ def _start_kafka(folder: Path, name: str) -> KafkaPeer:
     properties = folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     cluster_id = kafka_tool("kafka.tools.StorageTool", "random-uuid").check().strip()
-    kafka_tool("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)).check()
+    # Eligible leader replicas say nothing on one node, and add a cluster-wide setting of their own.
+    features = ("--feature", "eligible.leader.replicas.version=0")
+    storage_tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties), *features)
+    kafka_tool(*storage_tool).check()
     log = folder / "kafka.log"
     command = [java(), *_BROKER_FLAGS, "-cp", f"{_JARS}/*", "kafka.Kafka", str(properties)]
     process = start_guarded(name, command, log)
