@@ -1,45 +1,38 @@
 """The typer application behind every subcommand but a plain `up`; loaded only when it is needed.
 
-It holds no behaviour: it names the subcommands, their help, and turns CommandError into an exit code.
+It holds no behaviour: it names the subcommands and their help, and turns CommandError into an exit code. Only
+the subcommand that is asked for is imported; all of them when it is not clear which.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from mainstem import __version__
-from mainstem.cli import consume, dump_log, produce, topics
 from mainstem.cli.errors import CommandError, report
+from mainstem.cli.render import examples
 from mainstem.cli.up_options import OPTION_SPECS, OptionSpec, UpOptions, checked
 
-app = typer.Typer(
-    name="mainstem",
-    help="A message queue that speaks the Kafka protocol.",
-    epilog="Start with: mainstem up. Each command explains itself: mainstem COMMAND --help",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["--help", "-h"]},
+UP_EXAMPLES = (
+    examples(
+        "mainstem up  [dim]# localhost:9092, data in your data home[/dim]",
+        "mainstem up --port 0 --ephemeral  [dim]# a throw-away broker on a free port[/dim]",
+        "mainstem up --data ./data --set log.retention.hours=24",
+        "mainstem up --config server.properties  [dim]# a file written for Apache Kafka[/dim]",
+    )
+    + "\n\nIn a pipe, a line that starts with [bold]mainstem ready[/bold] says that clients can connect."
 )
-
-UP_HELP = "Run a broker in the foreground until Ctrl-C or SIGTERM."
-UP_EXAMPLES = """[bold]Examples[/bold]
-  mainstem up  [dim]# localhost:9092, data in your data home[/dim]
-  mainstem up --port 0 --ephemeral  [dim]# a throw-away broker on a free port[/dim]
-  mainstem up --data ./data --set log.retention.hours=24
-  mainstem up --config server.properties  [dim]# a file written for Apache Kafka[/dim]
-
-In a pipe, the line that starts with [bold]mainstem ready[/bold] tells that clients can connect, and where.
-"""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line through typer and return its exit code."""
+    wanted = arguments[0] if arguments else ""
+    app = application([wanted] if wanted in _COMMANDS else list(_COMMANDS))
     try:
         code = app(list(arguments), prog_name="mainstem", standalone_mode=True)
     except SystemExit as leaving:
@@ -51,7 +44,24 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-@app.callback()
+def application(commands: Sequence[str]) -> typer.Typer:
+    """A typer application with these subcommands."""
+    app = typer.Typer(
+        name="mainstem",
+        help="A message queue that speaks the Kafka protocol.",
+        epilog="Start with: mainstem up. Each command explains itself: mainstem COMMAND --help",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(_root)
+    for name in commands:
+        _COMMANDS[name](app)
+    return app
+
+
 def _root(
     version: Annotated[
         bool, typer.Option("--version", "-V", metavar="", help="Print the version and leave.")
@@ -60,6 +70,37 @@ def _root(
     if version:
         print(f"mainstem {__version__}")
         raise typer.Exit
+
+
+def _add_up(app: typer.Typer) -> None:
+    help_text = "Run a broker in the foreground until Ctrl-C or SIGTERM."
+    app.command("up", help=help_text, epilog=UP_EXAMPLES)(_up)
+
+
+def _adds_function(name: str) -> Callable[[typer.Typer], None]:
+    """A subcommand that is the function of its module's name, with its examples beside it."""
+
+    def add(app: typer.Typer) -> None:
+        module_name = name.replace("-", "_")
+        module = importlib.import_module(f"mainstem.cli.{module_name}")
+        app.command(name, epilog=module.EXAMPLES)(getattr(module, module_name))
+
+    return add
+
+
+def _add_topics(app: typer.Typer) -> None:
+    from mainstem.cli import topics
+
+    app.add_typer(topics.app, name="topics")
+
+
+_COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
+    "up": _add_up,
+    "topics": _add_topics,
+    "produce": _adds_function("produce"),
+    "consume": _adds_function("consume"),
+    "dump-log": _adds_function("dump-log"),
+}
 
 
 def _up_parameter(spec: OptionSpec) -> inspect.Parameter:
@@ -88,8 +129,3 @@ def _up(**values: Any) -> None:
 
 
 _up.__signature__ = inspect.Signature([_up_parameter(spec) for spec in OPTION_SPECS])  # type: ignore[attr-defined]
-app.command("up", help=UP_HELP, epilog=UP_EXAMPLES)(_up)
-app.command("produce", epilog=produce.EXAMPLES)(produce.produce)
-app.command("consume", epilog=consume.EXAMPLES)(consume.consume)
-app.command("dump-log", epilog=dump_log.EXAMPLES)(dump_log.dump_log)
-app.add_typer(topics.app, name="topics")

@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import Struct
 
 from mainstem.cli.dump_entry import Entry
-from mainstem.cluster.records.framing import decode_record
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.uuids import uuid_to_text
 
@@ -19,6 +18,8 @@ _UUID_BYTES = 16
 
 def describe_metadata_record(value: bytes | None) -> Entry:
     """The name of the record and its fields, or its bytes and why they could not be read."""
+    from mainstem.cluster.records.framing import decode_record  # large, and needed for this one log only
+
     if value is None:
         return {"value": None}
     try:
