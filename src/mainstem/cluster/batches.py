@@ -1,7 +1,7 @@
 """Metadata records as record batches, and batches as records.
 
-What is appended together takes effect together. One batch is whole or torn, so it needs nothing more; what does
-not fit into one is put between the records of a transaction.
+What is appended together takes effect together. One batch is whole or torn, so it needs nothing more; what
+does not fit into one is put between the records of a transaction.
 """
 
 from collections.abc import Iterator, Sequence
