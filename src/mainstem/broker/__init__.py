@@ -1,0 +1,3 @@
+"""The asyncio shell: listeners, connections, request dispatch, and the I/O that the sans-I/O cores ask
+for.
+"""

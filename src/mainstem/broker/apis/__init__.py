@@ -1,0 +1,27 @@
+"""The APIs that this broker serves: one file per Kafka API key, found here by name and loaded on first use.
+
+What is listed here is what ApiVersions advertises, in every version that the protocol declares for it.
+A module defines `handle(ctx, request)`: it returns the response, `PARKED`, or a coroutine of the response.
+"""
+
+from typing import Final
+
+SERVED: Final[dict[int, str]] = {
+    0: "k00_produce",
+    1: "k01_fetch",
+    2: "k02_list_offsets",
+    3: "k03_metadata",
+    18: "k18_api_versions",
+    19: "k19_create_topics",
+    20: "k20_delete_topics",
+    21: "k21_delete_records",
+    22: "k22_init_producer_id",
+    23: "k23_offset_for_leader_epoch",
+    32: "k32_describe_configs",
+    33: "k33_alter_configs",
+    35: "k35_describe_log_dirs",
+    37: "k37_create_partitions",
+    44: "k44_incremental_alter_configs",
+    60: "k60_describe_cluster",
+    75: "k75_describe_topic_partitions",
+}

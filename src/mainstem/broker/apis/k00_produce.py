@@ -1,0 +1,169 @@
+"""Produce (key 0), versions 3 to 13.
+
+v5 log start offset, v7 zstd, v8 record errors (KIP-467), v9 flexible, v10 the current leader in errors
+(KIP-951), v11 and v12 transactions version 2 (KIP-890), v13 topic ids (KIP-516). Advertised from version
+0, because old librdkafka needs to see it; versions below 3 are refused as Kafka does. Not there yet:
+transactional batches, which need the transaction coordinator.
+"""
+
+from typing import Final
+
+from mainstem.broker.connection import PARKED, Parked
+from mainstem.broker.context import RequestContext
+from mainstem.broker.errors import CloseConnection
+from mainstem.broker.partition import Partition
+from mainstem.protocol.apis.k00_produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import Operation, ResourceType
+from mainstem.storage.errors import InvalidRecordError
+
+_TOPIC_IDS_SINCE: Final = 13
+_ACKS_ALL: Final = -1
+
+
+def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:
+    produce = Produce(ctx, request)
+    produce.append()
+    if request.acks == 0:
+        if produce.first_error is not None:
+            raise CloseConnection(f"acks=0 produce failed: {produce.first_error}")
+        return None
+    if produce.waiting:
+        produce.park()
+        return PARKED
+    return produce.response
+
+
+class Produce:
+    """One produce request: appended at once, answered when every partition has what `acks` asks for."""
+
+    __slots__ = ("_ctx", "_request", "_timer", "first_error", "response", "waiting")
+
+    def __init__(self, ctx: RequestContext, request: ProduceRequest) -> None:
+        self._ctx = ctx
+        self._request = request
+        self.response = ProduceResponse()
+        self.first_error: str | None = None
+        self.waiting: dict[Partition, PartitionProduceResponse] = {}
+
+    def append(self) -> None:
+        """Append every partition's batch; each has its own result."""
+        for topic in self._request.topic_data:
+            result = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            for data in topic.partition_data:
+                result.partition_responses.append(self._append_partition(topic, data))
+            self.response.responses.append(result)
+
+    def _append_partition(
+        self, topic: TopicProduceData, data: PartitionProduceData
+    ) -> PartitionProduceResponse:
+        acks = self._request.acks
+        try:
+            if not _ACKS_ALL <= acks <= 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: only 0, 1 and -1 (all) are allowed"
+                )
+            partition = self._find(topic, data.index)
+            if data.records is None:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD, "the request holds no record batch for this partition"
+                )
+            if acks == _ACKS_ALL:
+                _check_enough_replicas(partition)
+            node = self._ctx.node
+            assert isinstance(data.records, memoryview)
+            result = partition.append(data.records, node.clock.now_ms())
+        except KafkaError as error:
+            return self._failed(data.index, error)
+        response = PartitionProduceResponse(
+            index=data.index,
+            base_offset=result.first_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=partition.log.log_start_offset,
+        )
+        if acks and not partition.is_committed(result.last_offset, acks):
+            self.waiting[partition] = response
+            partition.add_ack_waiter(result.last_offset, acks, self)
+        return response
+
+    def _find(self, topic: TopicProduceData, index: int) -> Partition:
+        ctx = self._ctx
+        if ctx.version >= _TOPIC_IDS_SINCE:
+            partition = ctx.node.replicas.by_topic_id(topic.topic_id, index)
+        else:
+            partition = ctx.node.replicas.by_topic(topic.name, index)
+        if not ctx.authorize(Operation.WRITE, ResourceType.TOPIC, partition.topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if self._request.transactional_id is not None:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions are not served by this broker yet")
+        return partition
+
+    def _failed(self, index: int, error: KafkaError) -> PartitionProduceResponse:
+        message = error.message or error.code.message
+        if self.first_error is None:
+            self.first_error = f"{error.code.name}: {message}"
+        response = PartitionProduceResponse(
+            index=index,
+            error_code=error.code,
+            base_offset=-1,
+            log_append_time_ms=-1,
+            log_start_offset=-1,
+            error_message=message,
+        )
+        if isinstance(error, InvalidRecordError):
+            response.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=text)
+                for batch_index, text in error.record_errors
+            ]
+        return response
+
+    # ---- waiting
+
+    def park(self) -> None:
+        ctx = self._ctx
+        self._timer = ctx.node.loop.call_later(max(0, self._request.timeout_ms) / 1000, self._expire)
+        ctx.connection.waiter = self
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        """One of the partitions is done, well or not; the answer leaves with the last of them."""
+        response = self.waiting.pop(partition)
+        if error != ErrorCode.NONE:
+            response.error_code = error
+            response.base_offset = -1
+        elif self._request.acks == _ACKS_ALL and not partition.leader.has_enough_replicas(
+            partition.log.config.min_insync_replicas
+        ):
+            response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if not self.waiting:
+            self._timer.cancel()
+            self._ctx.reply(self.response)
+
+    def _expire(self) -> None:
+        for partition, response in self.waiting.items():
+            response.error_code = ErrorCode.REQUEST_TIMED_OUT
+            partition.remove_ack_waiter(self)
+        self.waiting.clear()
+        self._ctx.reply(self.response)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        for partition in self.waiting:
+            partition.remove_ack_waiter(self)
+        self.waiting.clear()
+
+
+def _check_enough_replicas(partition: Partition) -> None:
+    needed = partition.log.config.min_insync_replicas
+    if not partition.leader.has_enough_replicas(needed):
+        raise KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{partition} has {len(partition.leader.isr)} replicas in sync, min.insync.replicas is {needed}",
+        )

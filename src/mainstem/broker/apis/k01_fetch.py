@@ -1,0 +1,227 @@
+"""Fetch (key 1), versions 4 to 18.
+
+v7 sessions (KIP-227), v9 and v12 leader epochs and diverging epochs (KIP-320, KIP-595), v11 rack id
+(KIP-392: no other replica to prefer yet), v13 topic ids (KIP-516), v15 replica state (KIP-903), v16 the
+current leader in errors (KIP-951), v17 directory id (KIP-853), v18 high watermark of the replica
+(KIP-1166). Not there yet: fetches by followers, which need replication.
+"""
+
+import random
+from typing import Final
+
+from mainstem.broker.connection import PARKED, Parked
+from mainstem.broker.context import RequestContext
+from mainstem.broker.fetch_session import FetchContext, FetchedPartition
+from mainstem.broker.partition import Partition
+from mainstem.protocol.apis.k01_fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import Operation, ResourceType
+
+_TOPIC_IDS_SINCE: Final = 13
+_READ_COMMITTED: Final = 1
+
+
+def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked:
+    node = ctx.node
+    uses_topic_ids = ctx.version >= _TOPIC_IDS_SINCE
+    try:
+        context = node.fetch_sessions.context(
+            request, uses_topic_ids, random.randrange(1, 2**31), node.clock.now_ms()
+        )
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    fetch = Fetch(ctx, request, context)
+    fetch.read()
+    if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not context.partitions:
+        return fetch.response()
+    fetch.park()
+    return PARKED
+
+
+class Fetch:
+    """One fetch request: read now, or parked until enough data, an error or its time-out."""
+
+    __slots__ = (
+        "_available",
+        "_context",
+        "_ctx",
+        "_is_follower",
+        "_partitions",
+        "_request",
+        "_results",
+        "_scheduled",
+        "_timer",
+        "_touched",
+        "failed",
+        "size",
+    )
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, context: FetchContext) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._context = context
+        state = request.replica_state
+        self._is_follower = (request.replica_id if state is None else state.replica_id) >= 0
+        self._results: list[tuple[FetchedPartition, PartitionData, int]] = []
+        self._partitions: dict[Partition, FetchedPartition] = {}
+        self._available: dict[Partition, int] = {}
+        self._touched: set[Partition] = set()
+        self._scheduled = False
+        self.failed = False
+        self.size = 0
+
+    # ---- reading
+
+    def read(self) -> None:
+        """Read every partition within the limits of the request; the first batch found is returned whole."""
+        self.size = 0
+        self.failed = False
+        self._results = []
+        limit = min(self._request.max_bytes, self._ctx.node.fetch_bytes_max)
+        for asked in self._context.partitions:
+            data, size = self._read_partition(asked, max(0, limit - self.size))
+            self.size += size
+            if data.error_code or data.diverging_epoch is not None:
+                self.failed = True
+            self._results.append((asked, data, size))
+
+    def _read_partition(self, asked: FetchedPartition, limit: int) -> tuple[PartitionData, int]:
+        try:
+            partition = self._find(asked)
+            self._partitions[partition] = asked
+            partition.check_leader_epoch(asked.current_leader_epoch)
+            leader = partition.leader
+            data = PartitionData(
+                partition_index=asked.partition,
+                high_watermark=leader.high_watermark,
+                last_stable_offset=leader.high_watermark,
+                log_start_offset=partition.log.log_start_offset,
+                aborted_transactions=[] if self._request.isolation_level == _READ_COMMITTED else None,
+                records=b"",
+            )
+            if asked.last_fetched_epoch >= 0 and self._diverges(partition, asked, data):
+                return data, 0
+            result = partition.read(asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0)
+            self._available[partition] = result.size
+            if result.records is None:
+                return data, 0
+            data.records = result.records
+            return data, result.size
+        except KafkaError as error:
+            return self._error(asked, error.code), 0
+
+    def _find(self, asked: FetchedPartition) -> Partition:
+        ctx = self._ctx
+        if ctx.version >= _TOPIC_IDS_SINCE:
+            partition = ctx.node.replicas.by_topic_id(asked.topic_id, asked.partition)
+        else:
+            partition = ctx.node.replicas.by_topic(asked.topic, asked.partition)
+        if not ctx.authorize(Operation.READ, ResourceType.TOPIC, partition.topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if self._is_follower:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def _diverges(self, partition: Partition, asked: FetchedPartition, data: PartitionData) -> bool:
+        epoch, end_offset = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {asked.last_fetched_epoch} is not known")
+        if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+            return False
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return True
+
+    def _error(self, asked: FetchedPartition, code: ErrorCode) -> PartitionData:
+        data = PartitionData(
+            partition_index=asked.partition,
+            error_code=code,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            records=b"",
+        )
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            partition = next((p for p, a in self._partitions.items() if a is asked), None)
+            if partition is not None:
+                leader = partition.leader
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=leader.node_id, leader_epoch=leader.leader_epoch
+                )
+        return data
+
+    # ---- answering
+
+    def response(self) -> FetchResponse:
+        topics: list[FetchableTopicResponse] = []
+        endpoints = False
+        for asked, data in self._context.select(self._results):
+            if not topics or topics[-1].topic != asked.topic or topics[-1].topic_id != asked.topic_id:
+                topics.append(FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id))
+            topics[-1].partitions.append(data)
+            endpoints = endpoints or data.current_leader is not None
+        response = FetchResponse(session_id=self._context.session_id, responses=topics)
+        if endpoints:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port, rack=e.rack)
+                for e in self._ctx.node.endpoints(self._ctx.listener_name)
+            ]
+        return response
+
+    # ---- waiting
+
+    def park(self) -> None:
+        """Wait on the partitions; the ranges read so far are let go and read again at the answer."""
+        self._results = []
+        for partition in self._partitions:
+            partition.leader.fetch_waiters[self] = None
+        loop = self._ctx.node.loop
+        self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._finish)
+        self._ctx.connection.waiter = self
+
+    def touched(self, partition: Partition) -> None:
+        """The partition moved: look again on the next turn of the loop, once for everything that moved in
+        this one.
+        """
+        self._touched.add(partition)
+        if not self._scheduled:
+            self._scheduled = True
+            self._ctx.node.loop.call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        if self._ctx.connection.waiter is not self:
+            return  # answered or cancelled meanwhile
+        self._scheduled = False
+        touched, self._touched = self._touched, set()
+        for partition in touched:
+            asked = self._partitions[partition]
+            if partition.deleted:
+                self._finish()
+                return
+            try:
+                result = partition.read(asked.fetch_offset, asked.max_bytes, True)
+            except KafkaError:
+                self._finish()
+                return
+            self.size += result.size - self._available.get(partition, 0)
+            self._available[partition] = result.size
+        if self.size >= self._request.min_bytes:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.cancel()
+        self.read()
+        self._ctx.reply(self.response())
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        self._ctx.connection.waiter = None
+        for partition in self._partitions:
+            partition.leader.fetch_waiters.pop(self, None)

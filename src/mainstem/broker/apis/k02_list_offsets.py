@@ -1,0 +1,91 @@
+"""ListOffsets (key 2), versions 1 to 11.
+
+Earliest (-2), latest (-1) and by timestamp in all versions; v4 leader epochs; v7 the offset of the
+largest timestamp (-3, KIP-734); v8 earliest local (-4), v9 latest tiered (-5) and v11 earliest pending
+upload (-6), which are answered as Kafka answers them for a topic without tiered storage.
+"""
+
+from typing import Final
+
+from mainstem.broker.context import RequestContext
+from mainstem.broker.partition import Partition
+from mainstem.protocol.apis.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import Operation, ResourceType
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+_SERVED_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    counts: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            key = (topic.name, part.partition_index)
+            counts[key] = counts.get(key, 0) + 1
+    for topic in request.topics:
+        result = ListOffsetsTopicResponse(name=topic.name)
+        for part in topic.partitions:
+            if counts[topic.name, part.partition_index] > 1:
+                code = ErrorCode.INVALID_REQUEST
+                answer = ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)
+            else:
+                answer = _list_partition(ctx, request, topic.name, part)
+            result.partitions.append(answer)
+        response.topics.append(result)
+    return response
+
+
+def _list_partition(
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, part: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=part.partition_index)
+    try:
+        if not ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if part.timestamp < 0 and ctx.version < _SERVED_SINCE.get(part.timestamp, 32767):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = ctx.node.replicas.by_topic(topic, part.partition_index)
+        partition.check_leader_epoch(part.current_leader_epoch)
+        found = _find_offset(partition, part.timestamp)
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    if found is not None:
+        answer.timestamp, answer.offset, answer.leader_epoch = found
+    return answer
+
+
+def _find_offset(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch) of what was asked for, or None when there is no such record."""
+    log, leader = partition.log, partition.leader
+    if timestamp == LATEST:
+        return -1, leader.high_watermark, leader.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= leader.high_watermark:
+        return None
+    return found

@@ -1,0 +1,36 @@
+"""CreateTopics (key 19), versions 2 to 7.
+
+v4 defaults of -1, v5 the resulting configuration (KIP-525), v7 topic ids. The controller decides; this
+handler authorises, submits, and answers when the partitions are there to be used.
+"""
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+
+async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    denied: list[CreatableTopic] = []
+    if not ctx.authorize(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        denied = [
+            t for t in request.topics if not ctx.authorize(Operation.CREATE, ResourceType.TOPIC, t.name)
+        ]
+        request.topics = [topic for topic in request.topics if topic not in denied]
+    try:
+        response = await ctx.node.controller.submit(lambda controller: controller.create_topics(request))
+    except KafkaError as error:
+        response = CreateTopicsResponse(topics=[_failed(topic, error) for topic in request.topics])
+    response.topics += [_failed(topic, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied]
+    return response
+
+
+def _failed(topic: CreatableTopic, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name, error_code=error.code, error_message=error.message or error.code.message
+    )

@@ -1,0 +1,94 @@
+"""DescribeConfigs (key 32), versions 1 to 4, for topics and for this broker.
+
+v3 types and documentation. Values, sources and synonyms come from the one declaration of each setting. Other
+resource types (client metrics, groups, loggers) are refused with a message.
+"""
+
+from typing import Final
+
+from mainstem.broker.context import RequestContext
+from mainstem.config import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
+from mainstem.protocol.apis.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+TOPIC: Final = 2
+BROKER: Final = 4
+
+
+def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    for resource in request.resources:
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+        )
+        try:
+            wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+            result.configs = [
+                _entry(entry, request)
+                for entry in _entries(ctx, resource)
+                if wanted is None or entry.name in wanted
+            ]
+        except KafkaError as error:
+            result.error_code = error.code
+            result.error_message = error.message or error.code.message
+        response.results.append(result)
+    return response
+
+
+def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    node = ctx.node
+    if resource.resource_type == TOPIC:
+        name = resource.resource_name
+        if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if name not in node.image.topics_by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return describe_topic(node.config, node.image.topic_config(name))
+    if resource.resource_type == BROKER:
+        if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return _broker_entries(ctx, resource.resource_name)
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        f"configurations of resource type {resource.resource_type} are not kept here",
+    )
+
+
+def _broker_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:
+    node = ctx.node
+    if name == "":
+        return describe_cluster_default(node.config)
+    if name != str(node.node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"broker {name!r} was asked of broker {node.node_id}; ask that broker itself",
+        )
+    return describe_broker(node.config)
+
+
+def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    result = DescribeConfigsResourceResult(
+        name=entry.name,
+        value=None if entry.sensitive else entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        config_type=entry.type,
+        documentation=entry.doc if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(
+                name=synonym.name, value=None if entry.sensitive else synonym.value, source=synonym.source
+            )
+            for synonym in entry.synonyms
+        ]
+    return result

@@ -1,0 +1,31 @@
+"""CreatePartitions (key 37), versions 0 to 3: topics only grow. The controller decides, with a result per
+topic.
+"""
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k37_create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import Operation, ResourceType
+
+
+async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    denied = [t for t in request.topics if not ctx.authorize(Operation.ALTER, ResourceType.TOPIC, t.name)]
+    if denied:
+        request.topics = [topic for topic in request.topics if topic not in denied]
+    try:
+        response = await ctx.node.controller.submit(lambda controller: controller.create_partitions(request))
+    except KafkaError as error:
+        response = CreatePartitionsResponse(results=[_failed(topic, error) for topic in request.topics])
+    response.results += [_failed(topic, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied]
+    return response
+
+
+def _failed(topic: CreatePartitionsTopic, error: KafkaError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=topic.name, error_code=error.code, error_message=error.message or error.code.message
+    )

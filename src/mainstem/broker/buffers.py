@@ -1,0 +1,76 @@
+"""Receive buffers: one shared by all connections, and a bounded pool for frames that do not fit it.
+
+Touching fresh memory is the most expensive part of receiving a large request, so large buffers are kept and
+reused; but only a bounded number of them, so that the memory of one burst goes back to the system.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+SHARED_BUFFER_BYTES = 256 * 1024
+_MIN_POOLED_BYTES = 64 * 1024
+_MAX_POOLED_BYTES = 4 * 1024 * 1024
+
+
+class BufferPool:
+    """Hands out bytearrays of at least the size asked for, in power-of-two classes; never holds more than
+    a bound.
+    """
+
+    def __init__(self, retained_bytes_max: int = 16 * 1024 * 1024) -> None:
+        self._free: dict[int, list[bytearray]] = {}
+        self._retained_bytes = 0
+        self._retained_bytes_max = retained_bytes_max
+
+    def take(self, size: int) -> bytearray:
+        """A buffer of `size` bytes or more. Above the largest class it is exact, and its pages are not
+        yet touched.
+        """
+        if size > _MAX_POOLED_BYTES:
+            return bytearray(size)
+        size_class = _MIN_POOLED_BYTES
+        while size_class < size:
+            size_class *= 2
+        free = self._free.get(size_class)
+        if free:
+            self._retained_bytes -= size_class
+            return free.pop()
+        return bytearray(size_class)
+
+    def give(self, buffer: bytearray) -> None:
+        """Take a buffer back; a size that is not a class, or one above the bound, is left to the system."""
+        size = len(buffer)
+        if size > _MAX_POOLED_BYTES or self._retained_bytes + size > self._retained_bytes_max:
+            return
+        self._retained_bytes += size
+        self._free.setdefault(size, []).append(buffer)
+
+
+class RequestMemory:
+    """Bounds what all large frames in assembly may hold together (`queued.max.request.bytes`).
+
+    A frame reserves its announced length before its buffer is made. When the bound is reached, the connection
+    that asked stops reading until another frame is done; the first frame always gets room, so that nothing
+    can wait for ever on an empty broker.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._reserved_bytes = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def try_reserve(self, size: int) -> bool:
+        if self._reserved_bytes and self._reserved_bytes + size > self._limit_bytes:
+            return False
+        self._reserved_bytes += size
+        return True
+
+    def wait(self, retry: Callable[[], None]) -> None:
+        """Call `retry` after the next release; it may find no room again and wait once more."""
+        self._waiting.append(retry)
+
+    def release(self, size: int) -> None:
+        self._reserved_bytes -= size
+        assert self._reserved_bytes >= 0
+        for _ in range(len(self._waiting)):
+            self._waiting.popleft()()

@@ -1,0 +1,309 @@
+"""One client connection: frames in, responses out, one request at a time and in order.
+
+It owns its non-blocking socket. Input arrives in a receive buffer that all connections share; only a
+frame that is not complete yet, or that waits behind a parked request, gets a buffer of the connection's
+own, and gives it back when it is done. It never interprets a request: a complete frame goes to the
+dispatcher.
+"""
+
+import asyncio
+import socket
+from struct import Struct
+from typing import Final, Protocol
+
+from mainstem.broker.buffers import BufferPool, RequestMemory
+from mainstem.broker.output import Chunk, OutputQueue
+
+_SIZE = Struct(">i")
+_FRAME_BYTES_MIN: Final = 8  # api key, api version, correlation id
+_LARGE_FRAME_BYTES: Final = 64 * 1024
+_READ_AHEAD_WHILE_PARKED_BYTES: Final = 64 * 1024
+
+Reply = bytes | list[Chunk]
+
+
+class Parked:
+    """The request waits; its answer comes later through `Connection.reply`."""
+
+
+PARKED: Final = Parked()
+
+
+class Waiter(Protocol):
+    """A parked request, as its connection sees it."""
+
+    def cancel(self) -> None:
+        """The client is gone: leave every list that would wake this request."""
+
+
+class ConnectionHost(Protocol):
+    """What a connection needs from the node it belongs to."""
+
+    loop: asyncio.AbstractEventLoop
+    receive_view: memoryview
+    buffer_pool: BufferPool
+    request_memory: RequestMemory
+    frame_bytes_max: int
+
+    def handle_frame(
+        self, connection: "Connection", frame: memoryview, start: int, end: int
+    ) -> Reply | Parked:
+        """Answer one request, or park it. An empty reply means that the request has no response."""
+
+    def connection_closed(self, connection: "Connection") -> None: ...
+
+
+class Connection:
+    """The state of one accepted socket."""
+
+    __slots__ = (
+        "_buffer",
+        "_filled",
+        "_frame_hint",
+        "_host",
+        "_loop",
+        "_muted",
+        "_reader_registered",
+        "_reserved_bytes",
+        "_sock",
+        "_view",
+        "client_host",
+        "closed",
+        "fd",
+        "last_active",
+        "listener_name",
+        "output",
+        "parked",
+        "waiter",
+    )
+
+    def __init__(
+        self, host: ConnectionHost, sock: socket.socket, listener_name: str, client_host: str
+    ) -> None:
+        self._host = host
+        self._loop = host.loop
+        self._sock = sock
+        self.fd = sock.fileno()
+        self.listener_name = listener_name
+        self.client_host = client_host
+        self.closed = False
+        self.parked = False
+        self.waiter: Waiter | None = None
+        self.last_active = host.loop.time()
+        self._buffer: bytearray | None = None
+        self._view: memoryview = host.receive_view
+        self._filled = 0
+        self._frame_hint = 0
+        self._muted = False
+        self._reserved_bytes = 0
+        self.output = OutputQueue(host.loop, sock, self._on_drained, self._on_output_error)
+        self._reader_registered = True
+        self._loop.add_reader(self.fd, self._on_readable)
+
+    # ---- input
+
+    def _on_readable(self) -> None:
+        self.last_active = self._loop.time()
+        if self._buffer is None:
+            if self._frame_hint:
+                hint = self._frame_hint
+                self._frame_hint = 0  # set again below when another large frame comes
+                self._own_buffer(hint, b"")
+                view = self._view
+            else:
+                view = self._host.receive_view
+        elif self._filled == len(self._buffer):
+            self._pause_reading()  # read ahead far enough behind a parked request
+            return
+        else:
+            view = self._view[self._filled :]
+        try:
+            count = self._sock.recv_into(view)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self.close()
+            return
+        self._filled += count
+        if self.parked or self._muted or self.output.blocked:
+            self._keep(0)
+        else:
+            self._parse(0)
+
+    def _parse(self, pos: int) -> None:
+        """Answer the complete frames from `pos` on; what remains is kept in a buffer of the connection's
+        own.
+        """
+        view = self._view if self._buffer is not None else self._host.receive_view
+        filled = self._filled
+        pending: list[Chunk] = []
+        handle = self._host.handle_frame
+        frame_bytes_max = self._host.frame_bytes_max
+        while filled - pos >= 4:
+            size = _SIZE.unpack_from(view, pos)[0]
+            if not _FRAME_BYTES_MIN <= size <= frame_bytes_max:
+                self.close()
+                return
+            end = pos + 4 + size
+            if end > filled:
+                break
+            reply = handle(self, view, pos + 4, end)
+            pos = end
+            if self.closed:
+                return
+            if size > _LARGE_FRAME_BYTES:
+                self._frame_hint = size + 4
+            if reply is PARKED:
+                self.parked = True
+                break
+            if type(reply) is bytes:
+                pending.append(reply)
+            else:
+                pending.extend(reply)  # type: ignore[arg-type]
+            if len(pending) >= 64:
+                self._send(pending)
+                pending = []
+                if self.output.blocked:
+                    break
+        if pending:
+            self._send(pending)
+            if self.closed:
+                return
+        self._keep(pos)
+
+    def _send(self, pending: list[Chunk]) -> None:
+        if len(pending) == 1 and type(pending[0]) is bytes:
+            if pending[0]:
+                self.output.send(pending[0])
+            return
+        if all(type(chunk) is bytes for chunk in pending):
+            data = b"".join(pending)  # type: ignore[arg-type]
+            if data:
+                self.output.send(data)
+            return
+        self.output.send_chunks(pending)
+
+    def _keep(self, pos: int) -> None:
+        """Move the unparsed rest to where the next bytes are received, or let the buffer go when there is
+        none.
+        """
+        rest = self._filled - pos
+        if rest == 0:
+            self._release_buffer()
+            return
+        view = self._view if self._buffer is not None else self._host.receive_view
+        need = _READ_AHEAD_WHILE_PARKED_BYTES
+        if rest >= 4:
+            need = max(need, 4 + _SIZE.unpack_from(view, pos)[0])
+            if (
+                not _FRAME_BYTES_MIN
+                <= need - 4
+                <= self._host.frame_bytes_max + _READ_AHEAD_WHILE_PARKED_BYTES
+            ):
+                self.close()
+                return
+        if self._buffer is None or len(self._buffer) < need:
+            self._own_buffer(need, view[pos : self._filled])
+        elif pos:
+            self._view[:rest] = self._view[pos : self._filled]
+            self._filled = rest
+
+    def _own_buffer(self, size: int, rest: memoryview | bytes) -> None:
+        memory = self._host.request_memory
+        wanted = size - self._reserved_bytes
+        if size > _LARGE_FRAME_BYTES and wanted > 0:
+            if memory.try_reserve(wanted):
+                self._reserved_bytes += wanted
+            elif rest:
+                size = max(len(rest), _LARGE_FRAME_BYTES)
+                self._pause_reading()
+                memory.wait(self._retry_reading)
+            else:
+                size = _LARGE_FRAME_BYTES
+        old = self._buffer
+        buffer = self._host.buffer_pool.take(size)
+        view = memoryview(buffer)
+        view[: len(rest)] = rest
+        self._filled = len(rest)
+        self._buffer = buffer
+        self._view = view
+        if old is not None:
+            self._host.buffer_pool.give(old)
+
+    def _release_buffer(self) -> None:
+        self._filled = 0
+        if self._buffer is not None:
+            buffer = self._buffer
+            self._buffer = None
+            self._view = self._host.receive_view
+            self._host.buffer_pool.give(buffer)
+        if self._reserved_bytes:
+            reserved = self._reserved_bytes
+            self._reserved_bytes = 0
+            self._host.request_memory.release(reserved)
+
+    def _pause_reading(self) -> None:
+        if self._reader_registered:
+            self._loop.remove_reader(self.fd)
+            self._reader_registered = False
+
+    def _resume_reading(self) -> None:
+        if not self._reader_registered and not self.closed:
+            self._loop.add_reader(self.fd, self._on_readable)
+            self._reader_registered = True
+
+    def _retry_reading(self) -> None:
+        if not self.closed:
+            self._loop.call_soon(self._continue)
+
+    # ---- output
+
+    def reply(self, reply: Reply) -> None:
+        """Answer the parked request, then go on with what arrived behind it."""
+        if self.closed:
+            return
+        assert self.parked
+        self.parked = False
+        self.waiter = None
+        self._send([reply] if type(reply) is bytes else reply)  # type: ignore[arg-type]
+        if self._filled or not self._reader_registered:
+            self._loop.call_soon(self._continue)
+
+    def mute(self, duration_ms: int) -> None:
+        """Take no further request for a while: how a client above its quota is slowed down."""
+        self._muted = True
+        self._loop.call_later(duration_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = False
+        self._continue()
+
+    def _continue(self) -> None:
+        if self.closed or self.parked or self._muted or self.output.blocked:
+            return
+        if self._filled:
+            self._parse(0)
+        if not self.closed:
+            self._resume_reading()
+
+    def _on_drained(self) -> None:
+        self._continue()
+
+    def _on_output_error(self, error: OSError) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket, drop what is unsent, and tell whoever waits on behalf of this connection."""
+        if self.closed:
+            return
+        self.closed = True
+        self._pause_reading()
+        self.output.close()
+        self._release_buffer()
+        if self.waiter is not None:
+            self.waiter.cancel()
+            self.waiter = None
+        self._host.connection_closed(self)
+        self._sock.close()

@@ -1,0 +1,177 @@
+"""From a frame to its handler and back: header, decoder, handler, encoder, framing.
+
+The table of (API, version) fills on first use, because compiling every codec at start would cost more
+than the whole start-up. A request that cannot be parsed costs its sender the connection, and nobody else
+anything.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from struct import Struct
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+from mainstem.broker.apis import SERVED
+from mainstem.broker.connection import PARKED, Connection, Parked, Reply
+from mainstem.broker.context import EncodedBody, RequestContext
+from mainstem.broker.errors import CloseConnection
+from mainstem.broker.output import Chunk
+from mainstem.protocol import codec, registry
+from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.headers import decode_request_header, encode_response_header
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_FIXED_HEADER: Final = Struct(">hhi")
+_SIZE: Final = Struct(">i")
+_API_VERSIONS: Final = 18
+
+Handler = Callable[[RequestContext, Any], Any]
+
+
+class ApiVersion:
+    """One API in one version: everything needed to serve a request of it."""
+
+    __slots__ = ("decode", "encode", "handler", "key", "name", "version")
+
+    def __init__(self, key: int, version: int, handler: Handler) -> None:
+        self.key = key
+        self.version = version
+        self.name = registry.API_KEYS[key].name
+        self.handler = handler
+        self.decode = codec.decoder(registry.request_class(key), version)
+        self.encode = codec.encoder(registry.response_class(key), version)
+
+    def frame(self, ctx: RequestContext, response: Any) -> Reply:
+        """The response as it goes out: size, header, body; bytes where it holds no file range."""
+        if type(response) is EncodedBody:
+            chunks: list[Any] = response.chunks
+        else:
+            throttle_ms = ctx.node.throttle.time_ms(ctx.connection, ctx.client_id)
+            if throttle_ms:
+                response.throttle_time_ms = throttle_ms
+                ctx.connection.mute(throttle_ms)
+            chunks = self.encode(response)
+        header = encode_response_header(self.key, self.version, ctx.correlation_id)
+        size = len(header)
+        plain = True
+        for chunk in chunks:
+            if type(chunk) is bytes:
+                size += len(chunk)
+            elif hasattr(chunk, "length"):
+                size += chunk.length
+                plain = False
+            else:
+                size += len(chunk)
+        if plain:
+            return _SIZE.pack(size) + header + b"".join(chunks)
+        return [_SIZE.pack(size) + header, *_merged(chunks)]
+
+
+def _merged(chunks: list[Any]) -> list[Chunk]:
+    """Join neighbouring byte chunks, so that a response of many partitions is not a system call for each."""
+    merged: list[Chunk] = []
+    run: list[bytes] = []
+    for chunk in chunks:
+        if hasattr(chunk, "length"):
+            if run:
+                merged.append(b"".join(run))
+                run = []
+            merged.append(chunk)
+        else:
+            run.append(chunk)
+    if run:
+        merged.append(b"".join(run))
+    return merged
+
+
+class Dispatcher:
+    """Answers complete frames on behalf of a node."""
+
+    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop) -> None:
+        self._node = node
+        self._loop = loop
+        self._apis: dict[int, ApiVersion] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> Reply | Parked:
+        key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
+        try:
+            api = self._apis.get(key << 16 | version & 0xFFFF)
+            if api is None:
+                api = self._resolve(key, version)
+                if api is None:
+                    return self._unsupported_api_versions(connection, correlation_id)
+            header, pos = decode_request_header(frame, start, end)
+            request, _ = api.decode(frame, pos, end)
+        except (ProtocolError, CloseConnection) as error:
+            logger.warning("closing %s: %s", connection.client_host, error)
+            connection.close()
+            return b""
+        ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
+        return self._handle(ctx, api, request)
+
+    def _handle(self, ctx: RequestContext, api: ApiVersion, request: Any) -> Reply | Parked:
+        try:
+            response: Any = api.handler(ctx, request)
+            if isinstance(response, Parked):
+                return response
+            if response is None:
+                return b""
+            if type(response) is CoroutineType:
+                self._spawn(ctx, api, response)
+                return PARKED
+            return api.frame(ctx, response)
+        except CloseConnection as error:
+            logger.warning("closing %s: %s", ctx.connection.client_host, error)
+        except Exception:
+            logger.exception("%s v%d failed; closing %s", api.name, api.version, ctx.connection.client_host)
+        ctx.connection.close()
+        return b""
+
+    def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
+        async def run() -> None:
+            try:
+                ctx.reply(await response)
+            except asyncio.CancelledError:
+                raise
+            except CloseConnection as error:
+                logger.warning("closing %s: %s", ctx.connection.client_host, error)
+                ctx.connection.close()
+            except Exception:
+                logger.exception(
+                    "%s v%d failed; closing %s", api.name, api.version, ctx.connection.client_host
+                )
+                ctx.connection.close()
+
+        task = self._loop.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _resolve(self, key: int, version: int) -> ApiVersion | None:
+        """Load the API on its first use. None: ApiVersions in a version from the future, which has an
+        answer.
+        """
+        module_name = SERVED.get(key)
+        info = registry.API_KEYS.get(key)
+        if module_name is None or info is None:
+            raise CloseConnection(f"api key {key} is not served here")
+        if not info.min_version <= version <= info.max_version:
+            if key == _API_VERSIONS:
+                return None
+            raise CloseConnection(f"{info.name} version {version} is not served here")
+        module = import_module(f"mainstem.broker.apis.{module_name}")
+        api = ApiVersion(key, version, module.handle)
+        self._apis[key << 16 | version] = api
+        return api
+
+    def _unsupported_api_versions(self, connection: Connection, correlation_id: int) -> Reply:
+        module = import_module(f"mainstem.broker.apis.{SERVED[_API_VERSIONS]}")
+        api = ApiVersion(_API_VERSIONS, 0, module.handle)
+        ctx = RequestContext(self._node, connection, api, correlation_id, None)
+        return api.frame(ctx, module.unsupported_version())

@@ -1,0 +1,101 @@
+"""What a node does by the clock: retention, checkpoints, expiry, removal of deleted files.
+
+Decisions are short and run on the event loop; whatever waits for a disk runs in a thread.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.log import Log
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_DELETED_FILES_SECONDS_MAX = 5.0
+
+
+class Maintenance:
+    """The periodic tasks of a node, from `start` until `stop`."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        config = self._node.config
+        first = config.get("log.initial.task.delay.ms") / 1000
+        delete_delay = config.get("log.segment.delete.delay.ms") / 1000
+        self._every("log.retention.check.interval.ms", first, self._apply_retention)
+        self._every("log.flush.offset.checkpoint.interval.ms", first, self._checkpoint)
+        self._every("replica.high.watermark.checkpoint.interval.ms", first, self._checkpoint_high_watermarks)
+        seconds = max(0.05, min(_DELETED_FILES_SECONDS_MAX, delete_delay))
+        self._spawn(self._repeat(lambda: seconds, seconds, self._remove_deleted))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    def _every(self, setting: str, first: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        node = self._node
+        self._spawn(self._repeat(lambda: node.config.get(setting) / 1000, first, work))
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(self._node.loop.create_task(coroutine))
+
+    async def _repeat(
+        self, interval: Callable[[], float], first: float, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        await asyncio.sleep(first)
+        while True:
+            try:
+                await work()
+            except Exception:
+                logger.exception("maintenance failed; it is tried again at its next turn")
+            await asyncio.sleep(interval())
+
+    async def _apply_retention(self) -> None:
+        node = self._node
+        for count, partition in enumerate(list(node.replicas.all())):
+            if partition.deleted or partition.log.health.failure is not None:
+                continue
+            now_ms = node.clock.now_ms()
+            removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
+            expiration_ms = node.config.get("producer.id.expiration.ms")
+            partition.log.producer_state.remove_expired(now_ms, expiration_ms)
+            if removed:
+                partition.wake_fetches()
+            if removed or count % 100 == 99:
+                await asyncio.sleep(0)
+
+    async def _checkpoint(self) -> None:
+        """Make old batches durable and write down up to where, so that a crash costs a short scan only."""
+        await self._flush(
+            log for log in self._node.log_manager if log.flush_is_due(self._node.clock.now_ms())
+        )
+        self._node.log_manager.checkpoint(sync=False)
+
+    async def _flush(self, logs: Any) -> None:
+        for log in list(logs):
+            await self._flush_one(log)
+
+    async def _flush_one(self, log: Log) -> None:
+        work = log.flush_begin()
+        await self._node.loop.run_in_executor(None, work.run)
+        log.flush_end(work, self._node.clock.now_ms())
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        offsets = {(p.topic, p.index): p.leader.high_watermark for p in self._node.replicas.all()}
+        self._node.log_manager.checkpoint_high_watermarks(offsets, sync=False)
+
+    async def _remove_deleted(self) -> None:
+        deletions = self._node.log_manager.environment.deletions
+        while due := deletions.take_due(self._node.clock.now_ms(), 16):
+            for path in due:
+                await self._node.loop.run_in_executor(None, remove_path, path)

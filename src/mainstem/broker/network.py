@@ -1,0 +1,127 @@
+"""All connections of a node: accepting them, their shared buffers, closing the idle ones, and closing
+them all.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping
+
+from mainstem.broker.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory
+from mainstem.broker.connection import Connection
+from mainstem.broker.dispatch import Dispatcher
+from mainstem.broker.listener import Acceptor, BoundListener, ConnectionLimits
+from mainstem.config import BrokerConfig, ConfigSource, per_ip_overrides
+from mainstem.config.listeners import Listener
+
+logger = logging.getLogger(__name__)
+
+_REQUEST_MEMORY_WHEN_NOT_SET_BYTES = 512 * 1024 * 1024
+
+
+class Network:
+    """The host of the connections; frames go on to the dispatcher."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: BrokerConfig, dispatcher: Dispatcher) -> None:
+        self.loop = loop
+        self.receive_view = memoryview(bytearray(SHARED_BUFFER_BYTES))
+        self.buffer_pool = BufferPool()
+        queued_bytes_max = config.get("queued.max.request.bytes")
+        self.request_memory = RequestMemory(
+            queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES
+        )
+        self.frame_bytes_max: int = config.get("socket.request.max.bytes")
+        self.handle_frame = dispatcher.handle_frame
+        self.connections: set[Connection] = set()
+        self._config = config
+        self._acceptors: list[Acceptor] = []
+        self._limits = ConnectionLimits(
+            config.get("max.connections"),
+            config.get("max.connections.per.ip"),
+            _resolved(per_ip_overrides(config)),
+        )
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    def bind(self, listeners: list[Listener]) -> list[BoundListener]:
+        """Bind every listener; none accepts yet."""
+        backlog = None
+        if self._config.source("socket.listen.backlog.size") is not ConfigSource.DEFAULT_CONFIG:
+            backlog = self._config.get("socket.listen.backlog.size")
+        for listener in listeners:
+            self._acceptors.append(Acceptor(self.loop, listener, self._limits, self._on_accept, backlog))
+        return [acceptor.bound for acceptor in self._acceptors]
+
+    def start(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.resume()
+        self._schedule_idle_check()
+
+    def stop_accepting(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._acceptors.clear()
+
+    def close(self) -> None:
+        """Close every connection; whatever is parked on them is cancelled."""
+        self.stop_accepting()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        for connection in list(self.connections):
+            connection.close()
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        was_full = self._limits.full
+        self._limits.remove(connection.client_host)
+        if was_full:
+            for acceptor in self._acceptors:
+                acceptor.resume()
+
+    def _on_accept(self, listener_name: str, sock: socket.socket, host: str) -> None:
+        if not self._limits.try_add(host):
+            logger.warning("closing a connection from %s: it has max.connections.per.ip already", host)
+            sock.close()
+            return
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._size_buffers(sock)
+        except OSError:
+            self._limits.remove(host)
+            sock.close()
+            return
+        self.connections.add(Connection(self, sock, listener_name, host))
+
+    def _size_buffers(self, sock: socket.socket) -> None:
+        """Kafka's own defaults (100 KiB) are far below what the system tunes by itself: only a given size
+        is set.
+        """
+        for name, option in (
+            ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+            ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+        ):
+            size = self._config.get(name)
+            if size > 0 and self._config.source(name) is not ConfigSource.DEFAULT_CONFIG:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
+
+    def _schedule_idle_check(self) -> None:
+        idle_ms = self._config.get("connections.max.idle.ms")
+        if idle_ms > 0:
+            self._idle_timer = self.loop.call_later(
+                max(idle_ms / 4000, 0.05), self._close_idle, idle_ms / 1000
+            )
+
+    def _close_idle(self, idle_seconds: float) -> None:
+        deadline = self.loop.time() - idle_seconds
+        for connection in [c for c in self.connections if c.last_active < deadline and not c.parked]:
+            connection.close()
+        self._schedule_idle_check()
+
+
+def _resolved(overrides: Mapping[str, int]) -> dict[str, int]:
+    """The per-address limits by the addresses that accepted sockets show; a name may stand for several."""
+    resolved = {}
+    for host, limit in overrides.items():
+        for _, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+            resolved[str(address[0])] = limit
+    return resolved

@@ -1,0 +1,281 @@
+"""A node: everything that one broker process owns, put together, started and stopped.
+
+No state lives outside of a Node, so that several can live in one process. It holds the parts and wires
+them; what they decide and do is theirs.
+"""
+
+import asyncio
+import logging
+import resource
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mainstem.broker.clock import Clock
+from mainstem.broker.controller_shell import ControllerShell
+from mainstem.broker.dispatch import Dispatcher
+from mainstem.broker.errors import StartupError
+from mainstem.broker.fetch_session import FetchSessionCache
+from mainstem.broker.listener import BoundListener
+from mainstem.broker.maintenance import Maintenance
+from mainstem.broker.metadata_loading import MetadataLogError
+from mainstem.broker.metadata_log import MetadataLog
+from mainstem.broker.network import Network
+from mainstem.broker.producer_ids import ProducerIds
+from mainstem.broker.replicas import Replicas
+from mainstem.broker.self_check import check_advertised
+from mainstem.broker.throttle import Throttle
+from mainstem.cluster.controller import Controller
+from mainstem.cluster.features import SUPPORTED_FEATURES
+from mainstem.cluster.image import Endpoint, MetadataImage, ResourceType
+from mainstem.cluster.records import ConfigRecord, MetadataRecord
+from mainstem.cluster.registration import BrokerRegistration
+from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
+from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.uuids import random_uuid, uuid_to_text
+from mainstem.security.authorizer import AllowAll, Authorizer
+from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
+from mainstem.storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_HANDLES_FOR_LOGS = 0.5  # the share of the open files limit that segments may keep; connections need the rest
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where a client reaches a broker through the listener it asked on."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Node:
+    """One broker. Make it, `await start()`, and `await stop()` in the end, in one event loop."""
+
+    def __init__(self, config: BrokerConfig, *, clock: Clock | None = None) -> None:
+        self.config = config
+        self.clock = clock or Clock()
+        self.node_id: int = config.get("node.id")
+        self.authorizer: Authorizer = AllowAll()
+        self.throttle = Throttle()
+        self.bound_listeners: list[BoundListener] = []
+        self.metadata_cache: dict[Any, Any] = {}
+        self.supported_features = {
+            name: (levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
+        }
+        self.fetch_sessions = FetchSessionCache(
+            config.get("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
+        )
+        self.fetch_bytes_max: int = config.get("fetch.max.bytes")
+        self._network: Network | None = None
+        self._log_manager: LogManager | None = None
+        self._metadata_log: MetadataLog | None = None
+        self._maintenance: Maintenance | None = None
+        self._self_check: asyncio.Task[list[str]] | None = None
+        self._broker_epoch = -1
+
+    @property
+    def log_manager(self) -> LogManager:
+        assert self._log_manager is not None, "the node is not started"
+        return self._log_manager
+
+    @property
+    def image(self) -> MetadataImage:
+        assert self._metadata_log is not None, "the node is not started"
+        return self._metadata_log.image
+
+    @property
+    def cluster_id(self) -> str:
+        return self.log_manager.meta.cluster_id
+
+    # ---- starting
+
+    async def start(self) -> None:
+        """Open the data directories, become the controller, load the logs, and serve. StartupError if it
+        cannot.
+        """
+        self.loop = asyncio.get_running_loop()
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop(clean=False)
+            raise
+
+    async def _start(self) -> None:
+        self._network = Network(self.loop, self.config, Dispatcher(self, self.loop))
+        try:
+            listeners = parse_listeners(self.config, socket.gethostname())
+        except ConfigError as error:
+            raise StartupError(error.message) from None
+        # Binding comes first: a taken port is found before anything on disk is touched.
+        self.bound_listeners = self._network.bind([entry for entry in listeners if not entry.is_controller])
+        self._log_manager = self._open_log_dirs()
+        self._metadata_log = self._open_metadata_log()
+        self.controller = ControllerShell(
+            Controller(self.node_id, self.config, random_uuid, self._newest_image),
+            self._metadata_log,
+            self._apply,
+        )
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.replicas = Replicas(self.loop, self.node_id, self._log_manager, self.clock)
+        await self._register()
+        self._apply_broker_config(self.image)
+        self._load_logs()
+        await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
+        self._maintenance = Maintenance(self)
+        self._maintenance.start()
+        self._network.start()
+        self._self_check = self.loop.create_task(check_advertised(self.bound_listeners))
+
+    def _open_log_dirs(self) -> LogManager:
+        paths = [Path(directory) for directory in self.config.log_dirs()]
+        is_new = not any((path / "meta.properties").exists() for path in paths)
+        try:
+            return LogManager(
+                paths,
+                node_id=self.node_id,
+                now_ms=self.clock.now_ms(),
+                cluster_id=uuid_to_text(random_uuid()) if is_new else None,
+                open_files_max=max(64, int(_raise_open_files_limit() * _HANDLES_FOR_LOGS)),
+                producer_id_expiration_ms=self.config.get("producer.id.expiration.ms"),
+            )
+        except (LogDirInUseError, LogDirInvalidError) as error:
+            raise StartupError(str(error)) from error
+        except OSError as error:
+            raise StartupError(
+                f"cannot use the data directory {paths[0]}: {error.strerror or error}"
+            ) from error
+
+    def _open_metadata_log(self) -> MetadataLog:
+        meta = self.log_manager.meta
+        try:
+            return MetadataLog.open(
+                Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0]),
+                node_id=self.node_id,
+                directory_id=meta.directory_id,
+                cluster_id=meta.cluster_id,
+                config=self.config,
+                now_ms=self.clock.now_ms,
+            )
+        except (KafkaError, MetadataLogError) as error:
+            raise StartupError(str(error)) from error
+
+    def _newest_image(self) -> MetadataImage:
+        assert self._metadata_log is not None
+        return self._metadata_log.pending_image
+
+    async def _register(self) -> None:
+        """Each start is a new incarnation; the leader epochs of all partitions are bumped with it."""
+        registration = BrokerRegistration(
+            broker_id=self.node_id,
+            incarnation_id=random_uuid(),
+            endpoints=[
+                Endpoint(bound.name, bound.advertised_host, bound.advertised_port)
+                for bound in self.bound_listeners
+            ],
+            log_dirs=[entry.meta.directory_id for entry in self.log_manager.dirs if entry.meta is not None],
+            rack=self.config.get("broker.rack"),
+        )
+        self._broker_epoch = await self.controller.submit(
+            lambda controller: controller.register_broker(registration)
+        )
+
+    def _load_logs(self) -> None:
+        image = self.image
+        self.log_manager.load(
+            lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
+        )
+
+    # ---- stopping
+
+    async def stop(self, *, clean: bool = True) -> None:
+        """Close the connections, then the logs; after a clean stop the next start need not scan anything."""
+        if self._self_check is not None:
+            self._self_check.cancel()
+            self._self_check = None
+        if self._network is not None:
+            self._network.close()
+            self._network = None
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+            self._maintenance = None
+        if self._metadata_log is not None:
+            await self._metadata_log.stop()
+            self._metadata_log = None
+        if self._log_manager is not None:
+            if clean:
+                offsets = {(p.topic, p.index): p.leader.high_watermark for p in self.replicas.all()}
+                self._log_manager.checkpoint_high_watermarks(offsets)
+            self._log_manager.close(broker_epoch=self._broker_epoch, clean=clean)
+            self._log_manager = None
+
+    # ---- what the handlers ask for
+
+    def endpoints(self, listener_name: str) -> list[BrokerEndpoint]:
+        """The live brokers, by the addresses of this listener."""
+        found = []
+        for broker in self.image.brokers.values():
+            endpoint = broker.endpoints.get(listener_name)
+            if endpoint is not None and not broker.fenced:
+                found.append(BrokerEndpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack))
+        return found
+
+    async def auto_create_topics(self, names: list[str]) -> None:
+        """Create topics with the broker's defaults; one that exists by now or cannot be created is left
+        out.
+        """
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in set(names)
+            ]
+        )
+        await self.controller.submit(lambda controller: controller.create_topics(request))
+
+    async def _allocate_producer_ids(self) -> tuple[int, int]:
+        block = await self.controller.submit(lambda controller: controller.allocate_producer_ids())
+        return block.first_id, block.size
+
+    # ---- applying metadata
+
+    async def _apply(self, image: MetadataImage, records: Sequence[MetadataRecord]) -> None:
+        self.metadata_cache.clear()
+        broker_config_changed = False
+        topic_ids: dict[bytes, None] = {}
+        for record in records:
+            topic_id = getattr(record, "topic_id", None)
+            if topic_id is not None:
+                topic_ids[topic_id] = None
+            elif isinstance(record, ConfigRecord):
+                if record.resource_type == ResourceType.BROKER:
+                    broker_config_changed = True
+                elif record.resource_name in image.topics_by_name:
+                    topic_ids[image.topics_by_name[record.resource_name].topic_id] = None
+        if broker_config_changed:
+            self._apply_broker_config(image)
+        if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
+            await self.replicas.apply(image, topic_ids, self.config)
+
+    def _apply_broker_config(self, image: MetadataImage) -> None:
+        self.config = self.config.with_dynamic(
+            image.config(ResourceType.BROKER, str(self.node_id)), image.config(ResourceType.BROKER, "")
+        )
+        for problem in self.config.dynamic_errors:
+            logger.warning(problem)
+        self.controller.controller.config = self.config
+        self.replicas.apply_config(image, self.config)
+
+
+def _raise_open_files_limit() -> int:
+    """Lift the soft limit of open files to the hard one, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError) as error:
+            logger.warning("cannot raise the limit of open files above %d: %s", soft, error)
+    return soft

@@ -1,0 +1,192 @@
+"""A connection's output: a queue of bytes and file ranges, written without copying and without blocking.
+
+Bytes go out with `send`, file ranges with `sendfile` straight from the page cache. A range whose pages
+are not cached would block the event loop for a disk read, so it is first read ahead in a thread. At most
+`TURN_BYTES_MAX` leave per turn of the loop, so that one fast reader cannot starve the others.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from mainstem.storage.file_range import FileRange
+
+Chunk = bytes | bytearray | memoryview | FileRange
+
+TURN_BYTES_MAX = 1024 * 1024
+_READ_AHEAD_BYTES = 1024 * 1024
+
+
+class OutputQueue:
+    """Owns the writing side of one non-blocking socket. `on_drained` is called when a blocked queue
+    emptied.
+    """
+
+    __slots__ = (
+        "_chunks",
+        "_fd",
+        "_loop",
+        "_on_drained",
+        "_on_error",
+        "_sock",
+        "_warming",
+        "_writer_registered",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        on_drained: Callable[[], None],
+        on_error: Callable[[OSError], None],
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._chunks: deque[Chunk] = deque()
+        self._on_drained = on_drained
+        self._on_error = on_error
+        self._writer_registered = False
+        self._warming = False
+
+    @property
+    def blocked(self) -> bool:
+        """Whether something is still unsent; the connection takes no further request meanwhile."""
+        return bool(self._chunks)
+
+    def send(self, data: bytes) -> None:
+        """Send one complete response that is plain bytes: the path of nearly every small request."""
+        if not self._chunks:
+            try:
+                sent = self._sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._on_error(error)
+                return
+            if sent == len(data):
+                return
+            data = data[sent:]
+        self._chunks.append(data)
+        self._watch()
+
+    def send_chunks(self, chunks: list[Chunk]) -> None:
+        """Send one response made of several chunks, file ranges among them."""
+        self._chunks.extend(chunks)
+        if not self._writer_registered and not self._warming:
+            self._drain()
+
+    def close(self) -> None:
+        """Stop writing and let go of the file ranges. The socket itself belongs to the connection."""
+        if self._writer_registered:
+            self._loop.remove_writer(self._fd)
+            self._writer_registered = False
+        self._chunks.clear()
+
+    def _watch(self) -> None:
+        if not self._writer_registered:
+            self._loop.add_writer(self._fd, self._on_writable)
+            self._writer_registered = True
+
+    def _on_writable(self) -> None:
+        self._drain()
+        if not self._chunks and self._writer_registered:
+            self._loop.remove_writer(self._fd)
+            self._writer_registered = False
+            self._on_drained()
+
+    def _drain(self) -> None:
+        budget = TURN_BYTES_MAX
+        try:
+            while self._chunks and budget > 0:
+                sent = self._send_first()
+                if sent < 0:
+                    return  # a thread reads the pages ahead and comes back
+                budget -= sent
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._on_error(error)
+            return
+        if self._chunks:
+            self._watch()
+
+    def _send_first(self) -> int:
+        chunk = self._chunks[0]
+        if isinstance(chunk, FileRange):
+            return self._send_range(chunk)
+        more = len(self._chunks) > 1
+        sent = self._sock.send(chunk, socket.MSG_MORE if more else 0)
+        if sent == len(chunk):
+            self._chunks.popleft()
+        else:
+            self._chunks[0] = memoryview(chunk)[sent:]
+        return sent
+
+    def _send_range(self, chunk: FileRange) -> int:
+        count = min(chunk.length, TURN_BYTES_MAX)
+        fd = chunk.fileno()
+        if not _is_cached(fd, chunk.position, count):
+            self._warm(chunk, count)
+            return -1
+        sent = os.sendfile(self._fd, fd, chunk.position, count)
+        if sent == 0:
+            raise OSError("log segment is shorter than the range to send")
+        if sent == chunk.length:
+            self._chunks.popleft()
+        else:
+            chunk.advance(sent)
+        return sent
+
+    def _warm(self, chunk: FileRange, count: int) -> None:
+        if self._writer_registered:
+            self._loop.remove_writer(self._fd)
+            self._writer_registered = False
+        self._warming = True
+        future = self._loop.run_in_executor(None, _read_ahead, chunk, count)
+        future.add_done_callback(self._on_warmed)
+
+    def _on_warmed(self, future: asyncio.Future[None]) -> None:
+        self._warming = False
+        if not self._chunks:
+            return  # closed meanwhile
+        error = future.exception()
+        if isinstance(error, OSError):
+            self._on_error(error)
+            return
+        chunk = self._chunks[0]
+        assert isinstance(chunk, FileRange)
+        try:
+            sent = os.sendfile(self._fd, chunk.fileno(), chunk.position, min(chunk.length, TURN_BYTES_MAX))
+            if sent == chunk.length:
+                self._chunks.popleft()
+            else:
+                chunk.advance(sent)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as problem:
+            self._on_error(problem)
+            return
+        self._drain()
+        if not self._chunks:
+            self._on_drained()
+
+
+def _is_cached(fd: int, position: int, count: int) -> bool:
+    """Whether the first and last byte of the range can be read without waiting for the disk."""
+    probe = bytearray(1)
+    try:
+        os.preadv(fd, [probe], position, os.RWF_NOWAIT)
+        os.preadv(fd, [probe], position + count - 1, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    except (OSError, AttributeError):
+        return True  # a file system or platform without RWF_NOWAIT: nothing better is known
+    return True
+
+
+def _read_ahead(chunk: FileRange, count: int) -> None:
+    scratch = bytearray(min(count, _READ_AHEAD_BYTES))
+    os.preadv(chunk.fileno(), [scratch], chunk.position)

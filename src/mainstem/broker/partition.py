@@ -1,0 +1,160 @@
+"""One partition that this node leads: its log, its leader state, and the waking of whoever waits for either.
+
+The log does the I/O, the leader state decides; this object connects the two and keeps fsync off the event
+loop.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.replication.leader_state import LeaderState
+from mainstem.storage.flush import FlushWork
+from mainstem.storage.log import AppendResult, Log, ReadResult
+
+logger = logging.getLogger(__name__)
+
+
+class AckWaiter(Protocol):
+    """A produce request that waits for an offset of this partition."""
+
+    def acknowledged(self, partition: "Partition", error: ErrorCode) -> None: ...
+
+
+class FetchWaiter(Protocol):
+    """A fetch that waits for more data or for the end of this partition."""
+
+    def touched(self, partition: "Partition") -> None: ...
+
+
+class Partition:
+    """A led partition. `read`, `append` and `leader` are the whole of its interface to the request
+    handlers.
+    """
+
+    __slots__ = (
+        "_flush_running",
+        "_flush_wanted",
+        "_loop",
+        "deleted",
+        "index",
+        "leader",
+        "log",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        leader: LeaderState[AckWaiter, FetchWaiter],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.leader = leader
+        self.deleted = False
+        self._loop = loop
+        self._flush_wanted = 0
+        self._flush_running = False
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def append(self, records: memoryview, now_ms: int) -> AppendResult:
+        """Append one client batch as the leader. It is committed at once unless an fsync is due first."""
+        leader = self.leader
+        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms)
+        if result.flush_needed:
+            self._flush_wanted = self.log.log_end_offset
+        if self._flush_wanted > leader.local_end_offset:
+            self._start_flush()
+        elif leader.local_log_advanced(self.log.log_end_offset):
+            self._high_watermark_moved()
+        return result
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Refuse a client whose idea of the leader epoch differs from ours; -1 means that it has none."""
+        if epoch < 0 or epoch == self.leader.leader_epoch:
+            return
+        code = (
+            ErrorCode.FENCED_LEADER_EPOCH
+            if epoch < self.leader.leader_epoch
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+        raise KafkaError(code, f"{self} is at leader epoch {self.leader.leader_epoch}, not {epoch}")
+
+    def is_committed(self, last_offset: int, acks: int) -> bool:
+        """Whether a produce with these `acks` may be answered for a batch that ends at `last_offset`."""
+        leader = self.leader
+        return last_offset < (leader.local_end_offset if acks == 1 else leader.high_watermark)
+
+    def add_ack_waiter(self, last_offset: int, acks: int, waiter: AckWaiter) -> None:
+        waiters = self.leader.local_waiters if acks == 1 else self.leader.ack_waiters
+        waiters.add(last_offset + 1, waiter)
+
+    def remove_ack_waiter(self, waiter: AckWaiter) -> None:
+        self.leader.local_waiters.remove(waiter)
+        self.leader.ack_waiters.remove(waiter)
+
+    def read(self, offset: int, max_bytes: int, min_one_message: bool) -> ReadResult:
+        """Committed batches from the one that holds `offset`; an empty result at the high watermark."""
+        return self.log.read(offset, max_bytes, self.leader.high_watermark, min_one_message)
+
+    def wake_fetches(self) -> None:
+        """Have every parked fetch on this partition look again."""
+        for waiter in list(self.leader.fetch_waiters):
+            waiter.touched(self)
+
+    def delete(self) -> None:
+        """The topic is gone: everybody who waits is answered now."""
+        self.deleted = True
+        self.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.wake_fetches()
+
+    def fail_waiters(self, error: ErrorCode) -> None:
+        for waiter in self.leader.local_waiters.take_all() + self.leader.ack_waiters.take_all():
+            waiter.acknowledged(self, error)
+
+    def _high_watermark_moved(self) -> None:
+        leader = self.leader
+        if leader.fetch_waiters:
+            self.wake_fetches()
+        if leader.ack_waiters or leader.local_waiters:
+            for waiter in leader.take_acknowledged():
+                waiter.acknowledged(self, ErrorCode.NONE)
+
+    # ---- fsync off the loop
+
+    def _start_flush(self) -> None:
+        if self._flush_running:
+            return
+        self._flush_running = True
+        work = self.log.flush_begin()
+        future = self._loop.run_in_executor(None, work.run)
+        future.add_done_callback(lambda done: self._flushed(done, work))
+
+    def _flushed(self, future: asyncio.Future[None], work: FlushWork) -> None:
+        self._flush_running = False
+        error = future.exception()
+        if error is not None:
+            code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
+            logger.error("cannot flush %s: %s", self, error)
+            self.fail_waiters(code)
+            return
+        if self.deleted:
+            return
+        self.log.flush_end(work)
+        if work.target < self._flush_wanted:
+            self._start_flush()  # more was appended meanwhile that demands an fsync of its own
+            end_offset = work.target
+        else:
+            end_offset = self.log.log_end_offset
+        self.leader.local_log_advanced(max(end_offset, self.leader.local_end_offset))
+        self._high_watermark_moved()
