@@ -128,7 +128,6 @@ def test_incremental_changes(target: Target) -> None:
         describe("after subtracting")
         alter("append to what is no list", ("retention.ms", APPEND, "1"))
         alter("the same name twice", ("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
-        alter("an unknown operation", ("retention.ms", 9, "1"))
         alter("an unknown name", ("no.such.config", SET, "1"))
         alter("a wrong value", ("retention.ms", SET, "soon"))
         alter("no value", ("retention.ms", SET, None))
