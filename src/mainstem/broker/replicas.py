@@ -57,7 +57,7 @@ class Replicas:
     def offline(self, topic: str, index: int) -> list[int]:
         """The replicas of a partition that cannot be used because their disk failed."""
         partitions = self._by_name.get(topic)
-        if partitions is None or index >= len(partitions) or partitions[index].log.health.failure is not None:
+        if partitions is None or index >= len(partitions) or partitions[index].log.health.failure is None:
             return []
         return [self._node_id]
 
