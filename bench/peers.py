@@ -148,7 +148,8 @@ class Mainstem(Peer):
 
     def command(self, port: int) -> list[str]:
         settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-        return ["./mainstem", "up", "--port", str(port), "--data", str(self.data_dir), *settings]
+        where = ["--host", "127.0.0.1", "--port", str(port), "--data", str(self.data_dir)]
+        return ["./mainstem", "up", *where, *settings]
 
 
 class Kafka(Peer):

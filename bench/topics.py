@@ -50,18 +50,22 @@ def _delete_topic(peer: Peer, name: str, timeout_s: float = 60.0) -> None:
 def wait_for_leaders(peer: Peer, names: list[str], partitions: int, timeout_s: float = 60.0) -> None:
     """Metadata may name a leader that has not heard of it yet, so each is asked for an offset."""
     admin = _admin(peer)
-    wanted = {
-        TopicPartition(name, number): OffsetSpec.latest() for name in names for number in range(partitions)
-    }
     deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            _wait("reach", admin.list_offsets(wanted, request_timeout=timeout_s), timeout_s)
-            return
-        except BenchError:
-            if time.monotonic() > deadline:
-                raise
+    # Topic by topic: asking for everything again and again would be a load of its own.
+    for name in names:
+        wanted = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}
+        while not _are_reachable(admin, wanted, deadline):
             time.sleep(0.02)
+
+
+def _are_reachable(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], deadline: float) -> bool:
+    try:
+        _wait("reach", admin.list_offsets(wanted, request_timeout=30.0), timeout_s=30.0)
+    except BenchError:
+        if time.monotonic() > deadline:
+            raise
+        return False
+    return True
 
 
 def _wait(action: str, futures: Mapping[Any, Future[Any]], timeout_s: float) -> None:
