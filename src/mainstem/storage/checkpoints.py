@@ -109,8 +109,8 @@ def read_partition_metadata(directory: str | Path) -> bytes | None:
     """The topic id in a partition's folder; None (and a warning) when the file is missing or damaged."""
     path = os.path.join(directory, PARTITION_METADATA)
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        with open(path, "rb", buffering=0) as file:
+            text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)

@@ -5,19 +5,18 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import storage_error
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from mainstem.storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 
 
 class FlushWork:
     """Makes the log durable up to `target`."""
 
-    __slots__ = ("_health", "_leader_epochs", "_name", "_new_files", "_segments", "target", "truncations")
+    __slots__ = ("_directories", "_health", "_leader_epochs", "_name", "_segments", "target", "truncations")
 
     def __init__(
         self,
@@ -25,7 +24,7 @@ class FlushWork:
         target: int,
         truncations: int,
         segments: Sequence[Segment],
-        new_files: bool,
+        directories: Sequence[str],
         leader_epochs: LeaderEpochCache,
         health: DirectoryHealth,
     ) -> None:
@@ -33,7 +32,7 @@ class FlushWork:
         self.target = target
         self.truncations = truncations
         self._segments = segments
-        self._new_files = new_files
+        self._directories = directories
         self._leader_epochs = leader_epochs
         self._health = health
 
@@ -42,10 +41,8 @@ class FlushWork:
         try:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
-            if self._new_files and self._segments:
-                directory = Path(self._segments[0].path(LOG_SUFFIX)).parent
+            for directory in self._directories:
                 sync_path(directory)
-                sync_path(directory.parent)
             self._leader_epochs.sync()
         except OSError as error:
             self._health.fail(f"fsync of {self._name} failed: {error}")

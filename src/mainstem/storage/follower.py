@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import MAGIC, NO_PRODUCER_ID, BatchHeader, crc_is_valid, iter_headers
+from mainstem.storage.results import AppendResult
 from mainstem.storage.rolling import segment_for
+from mainstem.storage.writer import write_all
 
 if TYPE_CHECKING:
-    from mainstem.storage.log import AppendResult, Log
+    from mainstem.storage.log import Log
 
 Placed = tuple[int, BatchHeader]
 
@@ -20,10 +22,8 @@ class UnexpectedOffsetError(ValueError):
     """The leader's batch does not continue this log."""
 
 
-def append(log: "Log", data: memoryview, now_ms: int) -> "AppendResult":
+def append(log: "Log", data: memoryview, now_ms: int) -> AppendResult:
     """See `Log.append_as_follower`."""
-    from mainstem.storage.log import AppendResult
-
     log.health.check()
     batches = list(iter_headers(data))
     first_offset = log.log_end_offset
@@ -86,7 +86,7 @@ def _write_group(log: "Log", data: memoryview, group: list[Placed]) -> None:
     start = group[0][0]
     end = group[-1][0] + group[-1][1].size
     file_start = segment.size
-    log.write(segment, data[start:end], end - start)
+    write_all(log, segment, data[start:end], end - start)
     for position, header in group:
         segment.size += header.size
         log.log_end_offset = header.next_offset

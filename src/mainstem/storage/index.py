@@ -82,7 +82,9 @@ class SparseIndex:
         self._disk_bytes = size
 
     def replace(self, entries: bytearray) -> None:
-        """Throw away what is there and write these entries instead."""
+        """Have these entries instead of those that are there."""
+        if self._holds(entries):
+            return
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             self._disk_bytes = 0
@@ -90,6 +92,18 @@ class SparseIndex:
         finally:
             os.close(fd)
         self.write()
+
+    def _holds(self, entries: bytearray) -> bool:
+        """Whether the file has exactly this content; to write less after a crash of a node with many logs."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                if file.read(len(entries) + 1) != entries:
+                    return False
+        except FileNotFoundError:
+            return False
+        self._disk_bytes = len(entries)
+        self._tail.clear()
+        return True
 
     # ---- reading
 

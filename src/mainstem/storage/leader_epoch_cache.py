@@ -88,7 +88,13 @@ class LeaderEpochCache:
         """Bring the file up to date if it is not. It survives a power failure only after `sync`."""
         if self.dirty:
             lines = [f"{epoch} {offset}" for epoch, offset in self.entries]
-            write_atomically(self.path, format_entries(lines), sync=False)
+            content = format_entries(lines)
+            if len(lines) == 1 and not os.path.exists(self.path):
+                # There is nothing yet that a crash could lose, and a rename less counts with many partitions.
+                with open(self.path, "wb", buffering=0) as file:
+                    file.write(content)
+            else:
+                write_atomically(self.path, content, sync=False)
             self.dirty = False
             self._unsynced = True
 

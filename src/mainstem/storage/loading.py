@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 # Left behind by a crash in the middle of a deletion, a compaction or the writing of a checkpoint.
 _LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
 def open_log(
@@ -37,12 +38,17 @@ def open_log(
     recovery_point = options.get("recovery_point", 0)
     environment = options.get("environment") or LogEnvironment()
     path = str(directory)
-    names = _list_names(path)
+    names: set[str] = set()
+    try:
+        segments = list_segments(path, environment.handles, now_ms, names)
+    except FileNotFoundError:
+        os.makedirs(path)
+        segments = []
+    _remove_leftovers(path, names)
     if topic_id is not None and "partition.metadata" not in names:
         write_partition_metadata(path, topic_id)
     elif topic_id is None:
         topic_id = read_partition_metadata(path)
-    segments = list_segments(path, environment.handles, now_ms)
     state = ProducerState()
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
@@ -84,23 +90,17 @@ def open_log(
     return log
 
 
-def _list_names(path: str) -> set[str]:
-    """The file names in the folder, which is made if need be; leftovers of a crash are removed."""
-    try:
-        names = set(os.listdir(path))
-    except FileNotFoundError:
-        os.makedirs(path)
-        return set()
-    for name in list(names):
-        leftover = name.endswith(_LEFTOVER_SUFFIXES)
-        orphan = (
-            name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX))
-            and name.rsplit(".", 1)[0] + LOG_SUFFIX not in names
-        )
-        if leftover or orphan:
-            remove_path(os.path.join(path, name))
-            names.discard(name)
-    return names
+def _remove_leftovers(path: str, names: set[str]) -> None:
+    """Remove what a crash left behind, and indexes without a log, from the folder and from `names`."""
+    leftovers = [
+        name
+        for name in names
+        if name.endswith(_LEFTOVER_SUFFIXES)
+        or (name.endswith(_INDEX_SUFFIXES) and name.rpartition(".")[0] + LOG_SUFFIX not in names)
+    ]
+    for name in leftovers:
+        remove_path(os.path.join(path, name))
+        names.discard(name)
 
 
 def _is_believable(segments: list[Segment], names: set[str], end_offset: int) -> bool:
@@ -113,7 +113,7 @@ def _is_believable(segments: list[Segment], names: set[str], end_offset: int) ->
     return all(
         f"{segment.base_offset:020d}{suffix}" in names
         for segment in segments
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        for suffix in _INDEX_SUFFIXES
         if segment.size
     )
 

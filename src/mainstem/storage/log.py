@@ -6,13 +6,11 @@ objects beyond its result. Reading, truncating, retention and loading live in fi
 """
 
 import logging
-import os
 from bisect import bisect_right
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Unpack
+from typing import Unpack
 
 from crc32c import crc32c
-from msgspec import Struct
 
 from mainstem.config import LogConfig
 from mainstem.records.batch import (
@@ -35,7 +33,7 @@ from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOp
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.producer_state import ProducerState, write_snapshot
-from mainstem.storage.reader import ReadResult
+from mainstem.storage.results import AppendResult, ReadResult
 from mainstem.storage.rolling import roll, segment_for
 from mainstem.storage.segment import ROLL_UNDECIDED, Segment
 from mainstem.storage.validation import (
@@ -45,9 +43,7 @@ from mainstem.storage.validation import (
     needs_rewrite,
     rewrite_batch,
 )
-
-if TYPE_CHECKING:
-    from mainstem.storage.file_range import FileHandle
+from mainstem.storage.writer import write_all
 
 logger = logging.getLogger(__name__)
 
@@ -56,21 +52,8 @@ _MAX_TIMESTAMP = 8  # its place among the header's fields
 
 _unpack_header = HEADER.unpack_from
 _pack_prefix = PREFIX.pack_into
-_pwrite = os.pwrite
 
 __all__ = ["AppendResult", "Log", "Origin", "ReadResult"]
-
-
-class AppendResult(Struct, gc=False):
-    """Where a batch went."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int  # -1 under CreateTime
-    max_timestamp: int
-    log_start_offset: int
-    duplicate: bool = False
-    flush_needed: bool = False
 
 
 class Log:
@@ -268,7 +251,7 @@ class Log:
         if leader_epoch != self._last_epoch:
             self.begin_epoch(leader_epoch, first_offset)
         _pack_prefix(data, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
-        self.write(segment, data, size)
+        write_all(self, segment, data, size)
 
         position = segment.size
         segment.size = position + size
@@ -338,48 +321,6 @@ class Log:
         """Append batches of the leader as they are: offsets, epochs and timestamps kept."""
         return follower.append(self, memoryview(data), now_ms)
 
-    # ---- writing
-
-    def write(self, segment: Segment, data: memoryview, size: int) -> None:
-        """Write at the end of the active segment, all or nothing. The caller moves the offsets."""
-        handle = segment.handle
-        if handle is None:
-            handle = self._open_active(segment)
-        handle.used = True
-        try:
-            written = _pwrite(handle.fd, data, segment.size)
-        except OSError as error:
-            self._write_failed(error, handle, segment)
-        if written != size:
-            self._write_rest(handle, data, segment, written)
-
-    def _open_active(self, segment: Segment) -> "FileHandle":
-        try:
-            if segment.size == 0:
-                segment.write_indexes()  # tools that look at a live folder expect the files
-            return segment.file()
-        except OSError as error:
-            raise self.health.refuse(error, f"cannot open {segment}") from error
-
-    def _write_rest(self, handle: "FileHandle", data: memoryview, segment: Segment, written: int) -> None:
-        """A write came back short: the rest goes in, or all of it comes out again."""
-        while written < len(data):
-            try:
-                count = _pwrite(handle.fd, data[written:], segment.size + written)
-            except OSError as error:
-                self._write_failed(error, handle, segment)
-            written += count
-
-    def _write_failed(self, error: OSError, handle: "FileHandle", segment: Segment) -> NoReturn:
-        """Cut off whatever got into the file, then refuse. Offsets have not moved."""
-        if segment.size == 0:
-            segment.roll_timestamp = ROLL_UNDECIDED  # it was worked out from the batch that did not get in
-        try:
-            os.ftruncate(handle.fd, segment.size)
-        except OSError as cut_error:
-            self.health.fail(f"cannot cut {self.name} back after a failed write: {cut_error}")
-        raise self.health.refuse(error, f"cannot write to {self.name}") from error
-
     def _index(self, segment: Segment, last_offset: int, position: int) -> None:
         try:
             segment.index_batch(last_offset, position, self._index_bytes_max)
@@ -417,9 +358,13 @@ class Log:
         target = self.log_end_offset
         first = max(0, bisect_right(self.bases, self.recovery_point) - 1)
         segments = [] if self.recovery_point >= target else self.segments[first:]
-        new_files = bool(segments) and segments[-1].base_offset >= self.recovery_point
+        directories = []
+        if segments and segments[-1].base_offset >= self.recovery_point:
+            directories.append(self.directory)  # there are files in it that no fsync has named yet
+            if self.recovery_point <= self.bases[0]:
+                directories.append(str(self.health.path))
         return FlushWork(
-            self.name, target, self._truncations, segments, new_files, self.leader_epochs, self.health
+            self.name, target, self._truncations, segments, directories, self.leader_epochs, self.health
         )
 
     def flush_end(self, work: FlushWork, now_ms: int | None = None) -> int:
@@ -483,21 +428,26 @@ class Log:
 
     # ---- closing
 
-    def close(self, *, clean: bool = True) -> None:
-        """Let go of all files. After a clean close all is on disk and the next start need not scan."""
-        touched = self._truncations or self.log_end_offset != self._opened_end_offset
-        if clean and touched and self.health.failure is None:
-            self.active_segment.seal()
-            self.leader_epochs.write()
-            self.flush()
-            self._write_final_snapshot()
-        for segment in self.segments:
-            segment.close()
-
-    def _write_final_snapshot(self) -> None:
-        """Producers as of the end. Without any, and without an older snapshot to be believed, none."""
+    def prepare_close(self) -> FlushWork | None:
+        """Write what the next start wants to find; returns the fsync that is left to do, if any."""
+        if self._truncations == 0 and self.log_end_offset == self._opened_end_offset:
+            return None
+        self.active_segment.seal()
+        self.leader_epochs.write()
+        # Without producers, and without an older snapshot that would be believed, none is needed.
         if self.producer_state.entries or self.active_segment.base_offset:
             write_snapshot(self.directory, self.log_end_offset, self.producer_state)
+        return self.flush_begin()
+
+    def close(self, *, clean: bool = True) -> None:
+        """Let go of all files. After a clean close all is on disk and the next start need not scan."""
+        if clean and self.health.failure is None:
+            work = self.prepare_close()
+            if work is not None:
+                work.run()
+                self.flush_end(work)
+        for segment in self.segments:
+            segment.close()
 
     def moved_to(self, directory: str) -> None:
         """The partition's folder has a new name."""

@@ -7,12 +7,14 @@ runs by itself: the broker calls it with the time.
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
 from msgspec import Struct
 
 from mainstem.config import LogConfig
+from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import random_uuid
 from mainstem.storage.checkpoints import (
     HIGH_WATERMARKS,
@@ -29,6 +31,7 @@ from mainstem.storage.environment import (
     LogEnvironment,
 )
 from mainstem.storage.errors import LogDirInvalidError, storage_error
+from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import Log
 from mainstem.storage.log_dir import LogDir, deleted_folder_name
 from mainstem.storage.meta_properties import MetaProperties
@@ -36,6 +39,7 @@ from mainstem.storage.meta_properties import MetaProperties
 logger = logging.getLogger(__name__)
 
 _DELETIONS_PER_TURN = 16
+_FLUSH_THREADS = 16
 
 
 class Maintenance(Struct):
@@ -257,21 +261,42 @@ class LogManager:
 
     def close(self, *, broker_epoch: int = -1, clean: bool = True) -> None:
         """Close all logs; a clean close leaves checkpoints and a marker, so the next start need not scan."""
-        failed: set[LogDir] = set()
-        for key, log in self._logs.items():
-            try:
-                log.close(clean=clean)
-            except Exception as error:
-                logger.error("cannot close %s: %s", log.name, error)
-                failed.add(self._dir_of[key])
         if clean:
+            failed = self._flush_all()
             self.checkpoint()
             for log_dir in self.dirs:
                 if log_dir.health.failure is None and log_dir not in failed:
                     write_clean_shutdown(log_dir.path, broker_epoch)
+        for log in self._logs.values():
+            log.close(clean=False)
         self._logs.clear()
         self._dir_of.clear()
         self._release()
+
+    def _flush_all(self) -> set[LogDir]:
+        """Bring every log to disk; returns the directories in which that failed.
+
+        In several threads, because a file system commits many fsyncs at once for the price of one.
+        """
+        failed: set[LogDir] = set()
+        pending: list[tuple[Log, FlushWork, Future[None]]] = []
+        with ThreadPoolExecutor(_FLUSH_THREADS) as pool:
+            for key, log in self._logs.items():
+                try:
+                    work = None if log.offline else log.prepare_close()
+                except (OSError, KafkaError) as error:
+                    logger.error("cannot close %s: %s", log.name, error)
+                    failed.add(self._dir_of[key])
+                    continue
+                if work is not None:
+                    pending.append((log, work, pool.submit(work.run)))
+        for log, work, future in pending:
+            problem = future.exception()
+            if problem is None:
+                log.flush_end(work)
+            else:
+                logger.error("cannot close %s: %s", log.name, problem)
+        return failed
 
     def _release(self) -> None:
         for log_dir in self.dirs:

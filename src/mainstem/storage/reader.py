@@ -9,12 +9,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
-
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import BatchHeader
 from mainstem.records.record import Record, RecordError, iter_records
 from mainstem.storage.file_range import FileRange
+from mainstem.storage.results import ReadResult
 from mainstem.storage.scan import CorruptSegmentError, iter_batch_headers
 from mainstem.storage.segment import Segment
 
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from mainstem.storage.log import Log
 
 T = TypeVar("T")
-
-
-class ReadResult(Struct, gc=False):
-    """Batches to send. `first_batch_incomplete`: there is one, but the limit was too small for it."""
-
-    records: FileRange | None
-    size: int
-    first_batch_incomplete: bool = False
 
 
 EMPTY = ReadResult(None, 0)

@@ -51,12 +51,16 @@ class RecoveryReport(Struct):
     removed_segments: int = 0
 
 
-def list_segments(directory: str, cache: HandleCache, now_ms: int) -> list[Segment]:
-    """The segments of a folder, by their files, ascending."""
+def list_segments(
+    directory: str, cache: HandleCache, now_ms: int, names: set[str] | None = None
+) -> list[Segment]:
+    """The segments of a folder, by their files, ascending. All file names are added to `names`."""
     segments = []
     with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name
+            if names is not None:
+                names.add(name)
             if name.endswith(LOG_SUFFIX) and len(name) == _SEGMENT_NAME_LENGTH and name[:20].isdigit():
                 segments.append(Segment(directory, int(name[:20]), entry.stat().st_size, now_ms, cache))
     segments.sort(key=lambda segment: segment.base_offset)
@@ -95,6 +99,7 @@ class _Recovery:
         segments, report = self._segments, self._report
         start = segments[self._first].base_offset
         report.log_end_offset = start
+        epochs = list(self._epochs.entries)
         self._epochs.truncate_from_end(start)
         self._remove_snapshots_after(start)
         report.producer_state = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
@@ -103,7 +108,8 @@ class _Recovery:
                 self._remove_segments(segments[number + 1 :])
                 del segments[number + 1 :]
                 break
-        self._epochs.write()
+        if self._epochs.entries != epochs:
+            self._epochs.write()
         for segment in segments:
             segment.close()
         return report
