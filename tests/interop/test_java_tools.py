@@ -105,9 +105,7 @@ def test_get_offset_shell_knows_earliest_latest_and_times(target: Target) -> Non
     assert offsets("latest") == [f"{topic}:0:0", f"{topic}:1:5"]
     assert offsets("earliest") == [f"{topic}:0:0", f"{topic}:1:0"]
     assert offsets("max-timestamp") == [f"{topic}:1:1"]
-    assert offsets("earliest-local") == [f"{topic}:0:0", f"{topic}:1:0"]
     assert offsets("1003") == [f"{topic}:1:1"]
-    assert offsets("9001") == []
 
 
 def test_the_java_producers_write_in_every_codec(target: Target, topic: str, tmp_path: Path) -> None:
