@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
 METADATA_TOPIC = "__cluster_metadata"
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 _PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})")
 _DELETED_FOLDER = re.compile(r".+\.[0-9a-f]{32}-delete")
 _OTHER_FOLDER = re.compile(r".+\.[0-9a-f]{32}-(future|stray)")
@@ -130,7 +131,9 @@ class LogDir:
             ]
 
 
-def deleted_folder_name(topic: str, partition: int, unique: str) -> str:
-    """The name of a deleted partition's folder; long topic names are cut to what a file system takes."""
-    suffix = f"-{partition}.{unique}{DELETE_SUFFIX}"
+def retired_folder_name(topic: str, partition: int, unique: str, suffix: str) -> str:
+    """The name of a folder that is no partition's any more; long topic names are cut to what a file system
+    takes.
+    """
+    suffix = f"-{partition}.{unique}{suffix}"
     return topic[: 255 - len(suffix)] + suffix

@@ -33,7 +33,7 @@ from mainstem.storage.environment import (
 from mainstem.storage.errors import LogDirInvalidError, storage_error
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import Log
-from mainstem.storage.log_dir import LogDir, deleted_folder_name
+from mainstem.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, retired_folder_name
 from mainstem.storage.meta_properties import MetaProperties
 
 logger = logging.getLogger(__name__)
@@ -185,19 +185,32 @@ class LogManager:
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
         """Remove a partition: its folder is renamed at once and removed after `file.delete.delay.ms`."""
+        log = self._retire(topic, partition, DELETE_SUFFIX)
+        if log is not None:
+            self.environment.deletions.add(log.directory, now_ms + log.config.file_delete_delay_ms)
+
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Take a partition that the cluster does not know out of use. Its folder gets another name and stays:
+        nobody but a person can say whether its content is still wanted.
+        """
+        log = self._retire(topic, partition, STRAY_SUFFIX)
+        if log is not None:
+            logger.warning("%s-%d belongs to no topic; its folder is now %s", topic, partition, log.directory)
+
+    def _retire(self, topic: str, partition: int, suffix: str) -> Log | None:
         log = self._logs.pop((topic, partition), None)
         if log is None:
-            return
+            return None
         log_dir = self._dir_of.pop((topic, partition))
         log_dir.partition_count -= 1
         log.close(clean=False)
-        target = str(log_dir.path / deleted_folder_name(topic, partition, self._new_uuid().hex()))
+        target = str(log_dir.path / retired_folder_name(topic, partition, self._new_uuid().hex(), suffix))
         try:
             os.rename(log.directory, target)
         except OSError as error:
-            raise log_dir.health.refuse(error, f"cannot delete {log.name}") from error
+            raise log_dir.health.refuse(error, f"cannot rename {log.directory}") from error
         log.moved_to(target)
-        self.environment.deletions.add(target, now_ms + log.config.file_delete_delay_ms)
+        return log
 
     # ---- maintenance
 
