@@ -9,10 +9,13 @@ dispatcher.
 import asyncio
 import socket
 from struct import Struct
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mainstem.broker.buffers import BufferPool, RequestMemory
 from mainstem.broker.output import Chunk, OutputQueue
+
+if TYPE_CHECKING:
+    from mainstem.broker.produce_fast_path import Routes
 
 _SIZE = Struct(">i")
 _FRAME_BYTES_MIN: Final = 8  # api key, api version, correlation id
@@ -74,6 +77,7 @@ class Connection:
         "listener_name",
         "output",
         "parked",
+        "produce_routes",
         "waiter",
     )
 
@@ -89,6 +93,7 @@ class Connection:
         self.closed = False
         self.parked = False
         self.waiter: Waiter | None = None
+        self.produce_routes: Routes | None = None
         self.last_active = host.loop.time()
         self._buffer: bytearray | None = None
         self._view: memoryview = host.receive_view

@@ -18,7 +18,9 @@ from mainstem.broker.connection import PARKED, Connection, Parked, Reply
 from mainstem.broker.context import EncodedBody, RequestContext
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.output import Chunk
+from mainstem.broker.produce_fast_path import learn, try_produce
 from mainstem.protocol import codec, registry
+from mainstem.protocol.apis.k00_produce import ProduceResponse
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.headers import decode_request_header, encode_response_header
 
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhi")
 _SIZE: Final = Struct(">i")
+_PRODUCE: Final = 0
 _API_VERSIONS: Final = 18
 
 Handler = Callable[[RequestContext, Any], Any]
@@ -101,6 +104,10 @@ class Dispatcher:
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> Reply | Parked:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
+        if key == _PRODUCE and connection.produce_routes is not None:
+            reply = try_produce(self._node, connection, version, frame, start, end)
+            if reply is not None:
+                return reply
         try:
             api = self._apis.get(key << 16 | version & 0xFFFF)
             if api is None:
@@ -114,25 +121,27 @@ class Dispatcher:
             connection.close()
             return b""
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
-        return self._handle(ctx, api, request)
-
-    def _handle(self, ctx: RequestContext, api: ApiVersion, request: Any) -> Reply | Parked:
         try:
             response: Any = api.handler(ctx, request)
-            if isinstance(response, Parked):
-                return response
-            if response is None:
-                return b""
-            if type(response) is CoroutineType:
-                self._spawn(ctx, api, response)
-                return PARKED
-            return api.frame(ctx, response)
+            if key == _PRODUCE and isinstance(response, ProduceResponse):
+                learn(self._node, connection, version, request, response, frame, start, end)
+            return self._reply(ctx, api, response)
         except CloseConnection as error:
-            logger.warning("closing %s: %s", ctx.connection.client_host, error)
+            logger.warning("closing %s: %s", connection.client_host, error)
         except Exception:
-            logger.exception("%s v%d failed; closing %s", api.name, api.version, ctx.connection.client_host)
-        ctx.connection.close()
+            logger.exception("%s v%d failed; closing %s", api.name, version, connection.client_host)
+        connection.close()
         return b""
+
+    def _reply(self, ctx: RequestContext, api: ApiVersion, response: Any) -> Reply | Parked:
+        if isinstance(response, Parked):
+            return response
+        if response is None:
+            return b""
+        if type(response) is CoroutineType:
+            self._spawn(ctx, api, response)
+            return PARKED
+        return api.frame(ctx, response)
 
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
         async def run() -> None:

@@ -64,6 +64,7 @@ class Node:
         self.throttle = Throttle()
         self.bound_listeners: list[BoundListener] = []
         self.metadata_cache: dict[Any, Any] = {}
+        self.generation = 0  # counts the changes of the metadata, for whatever is remembered across requests
         self.supported_features = {
             name: (levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
         }
@@ -243,6 +244,7 @@ class Node:
 
     async def _apply(self, image: MetadataImage, records: Sequence[MetadataRecord]) -> None:
         self.metadata_cache.clear()
+        self.generation += 1
         broker_config_changed = False
         topic_ids: dict[bytes, None] = {}
         for record in records:

@@ -6,7 +6,7 @@ loop.
 
 import asyncio
 import logging
-from typing import Protocol
+from typing import Final, Protocol
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
@@ -14,6 +14,8 @@ from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import AppendResult, Log, ReadResult
 
 logger = logging.getLogger(__name__)
+
+_NEVER: Final = 2**63 - 1
 
 
 class AckWaiter(Protocol):
@@ -71,13 +73,25 @@ class Partition:
         """Append one client batch as the leader. It is committed at once unless an fsync is due first."""
         leader = self.leader
         result = self.log.append_as_leader(records, leader.leader_epoch, now_ms)
-        if result.flush_needed:
-            self._flush_wanted = self.log.log_end_offset
-        if self._flush_wanted > leader.local_end_offset:
+        end_offset = result.last_offset + 1
+        if result.flush_needed or self._flush_wanted > leader.local_end_offset:
+            if result.flush_needed:
+                self._flush_wanted = self.log.log_end_offset
             self._start_flush()
-        elif leader.local_log_advanced(self.log.log_end_offset):
+        elif end_offset > leader.local_end_offset and leader.local_log_advanced(end_offset):
             self._high_watermark_moved()
         return result
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether an append is committed when it returns: no other replica and no fsync to wait for."""
+        config = self.log.config
+        return (
+            len(self.leader.isr) == 1
+            and config.min_insync_replicas <= 1
+            and config.flush_messages == _NEVER
+            and config.flush_ms == _NEVER
+        )
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client whose idea of the leader epoch differs from ours; -1 means that it has none."""

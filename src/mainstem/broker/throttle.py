@@ -9,5 +9,7 @@ from mainstem.broker.connection import Connection
 class Throttle:
     """Decides how long a client has to wait after this request, in milliseconds."""
 
+    active = False  # whether any quota is set; the short ways around the handlers ask this first
+
     def time_ms(self, connection: Connection, client_id: str | None) -> int:
         return 0

@@ -1,0 +1,192 @@
+"""The short way for the requests that come by the ten thousand: a small produce to one partition.
+
+A producer's requests to a partition differ only in correlation id and records. The first one is answered
+by the ordinary handler; what its frame looks like around the records, and what the answer looks like
+around the offsets, is remembered on the connection. A later frame that matches byte for byte skips
+header, decoder, handler objects and encoder. It never answers anything but a success: whatever is unusual
+goes the ordinary way.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from mainstem.broker.connection import Connection
+from mainstem.broker.partition import Partition
+from mainstem.protocol import codec
+from mainstem.protocol.apis.k00_produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.headers import encode_response_header, is_flexible
+from mainstem.protocol.primitives import write_uvarint
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+_KEY: Final = 0
+_FIRST_VERSION: Final = 5  # from here on an answer holds the three numbers side by side
+_FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
+_ROUTES_PER_CONNECTION_MAX: Final = 64
+_OFFSETS: Final = Struct(">qqq")
+_LENGTH: Final = Struct(">i")
+_MARKS: Final = (0x0101010101010101, 0x0202020202020202, 0x0303030303030303)
+
+
+class Route:
+    """Where frames with a certain beginning go, and how their answers are put together."""
+
+    __slots__ = ("after", "before", "flexible", "generation", "pack", "partition", "size", "version")
+
+    def __init__(
+        self, partition: Partition, generation: int, version: int, topic: str, topic_id: bytes
+    ) -> None:
+        self.partition = partition
+        self.generation = generation
+        self.version = version
+        self.flexible = is_flexible(_KEY, version)
+        answer = encode_response_header(_KEY, version, 0)[4:] + codec.encode(
+            _marked_response(topic, topic_id, partition.index), version
+        )
+        self.before, self.after = answer.split(_OFFSETS.pack(*_MARKS))
+        self.size = 4 + len(answer)
+        # size, correlation id, what comes before the offsets, the offsets, what comes after them
+        self.pack: Callable[..., bytes] = Struct(f">i4s{len(self.before)}sqqq{len(self.after)}s").pack
+
+
+class Routes:
+    """The remembered routes of one connection; `prefix_length` is where the records' length begins."""
+
+    __slots__ = ("by_prefix", "prefix_length")
+
+    def __init__(self) -> None:
+        self.by_prefix: dict[bytes, Route] = {}
+        self.prefix_length = 0
+
+
+def try_produce(
+    node: "Node", connection: Connection, version: int, frame: memoryview, start: int, end: int
+) -> bytes | None:
+    """The answer to a produce request of a known shape, or None for the ordinary way."""
+    routes = connection.produce_routes
+    if routes is None:
+        return None
+    pos = start + routes.prefix_length
+    route = routes.by_prefix.get(bytes(frame[start + 8 : pos]))
+    if (
+        route is None
+        or route.generation != node.generation
+        or route.version != version
+        or pos + 5 > end
+        or node.throttle.active
+    ):
+        return None
+    if route.flexible:
+        length = frame[pos]
+        pos += 1
+        shift = 7
+        if length >= 0x80:
+            length &= 0x7F
+            while shift <= 28:
+                byte = frame[pos]
+                pos += 1
+                length |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+        length -= 1
+        if pos + length + 3 != end or bytes(frame[end - 3 : end]) != _FLEXIBLE_SUFFIX:
+            return None
+    else:
+        length = _LENGTH.unpack_from(frame, pos)[0]
+        pos += 4
+        if pos + length != end:
+            return None
+    partition = route.partition
+    try:
+        result = partition.append(frame[pos : pos + length], node.clock.now_ms())
+    except KafkaError:
+        return None  # refused; the ordinary way refuses it again, with all that belongs into the answer
+    return route.pack(
+        route.size,
+        frame[start + 4 : start + 8].tobytes(),
+        route.before,
+        result.first_offset,
+        result.log_append_time_ms,
+        result.log_start_offset,
+        route.after,
+    )
+
+
+def learn(
+    node: "Node",
+    connection: Connection,
+    version: int,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    frame: memoryview,
+    start: int,
+    end: int,
+) -> None:
+    """Remember the way of a request that was just answered, if another one like it could take the short
+    one.
+    """
+    if version < _FIRST_VERSION or request.acks == 0 or request.transactional_id is not None:
+        return
+    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+        return
+    topic = request.topic_data[0]
+    data = topic.partition_data[0]
+    if response.responses[0].partition_responses[0].error_code or not isinstance(data.records, memoryview):
+        return
+    flexible = is_flexible(_KEY, version)
+    length = len(data.records)
+    suffix = _FLEXIBLE_SUFFIX if flexible else b""
+    length_field = write_uvarint(length + 1) if flexible else _LENGTH.pack(length)
+    prefix_length = end - start - len(suffix) - length - len(length_field)
+    length_at = start + prefix_length
+    if (
+        bytes(frame[end - len(suffix) : end]) != suffix
+        or bytes(frame[length_at : length_at + len(length_field)]) != length_field
+    ):
+        return  # tagged fields stand somewhere
+    try:
+        if topic.name:
+            partition = node.replicas.by_topic(topic.name, data.index)
+        else:
+            partition = node.replicas.by_topic_id(topic.topic_id, data.index)
+    except KafkaError:
+        return
+    if not partition.commits_at_once:
+        return
+    routes = connection.produce_routes
+    if routes is None:
+        routes = connection.produce_routes = Routes()
+    if routes.prefix_length != prefix_length or len(routes.by_prefix) >= _ROUTES_PER_CONNECTION_MAX:
+        routes.by_prefix.clear()
+        routes.prefix_length = prefix_length
+    prefix = bytes(frame[start + 8 : start + prefix_length])
+    routes.by_prefix[prefix] = Route(partition, node.generation, version, topic.name, topic.topic_id)
+
+
+def _marked_response(topic: str, topic_id: bytes, index: int) -> ProduceResponse:
+    base_offset, log_append_time_ms, log_start_offset = _MARKS
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic,
+                topic_id=topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=index,
+                        base_offset=base_offset,
+                        log_append_time_ms=log_append_time_ms,
+                        log_start_offset=log_start_offset,
+                    )
+                ],
+            )
+        ]
+    )
