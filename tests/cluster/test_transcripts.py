@@ -1,0 +1,23 @@
+"""The controller's decisions, pinned by readable transcripts in testdata/."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import transcript
+
+FILES = sorted((Path(__file__).parent / "testdata").glob("controller_*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_controller_decides_as_written_down(path: Path) -> None:
+    expected = path.read_text()
+    outcome = transcript.run(expected)
+    if os.environ.get("MAINSTEM_RECORD_TRANSCRIPTS"):
+        path.write_text(outcome)
+    assert outcome == path.read_text()
+
+
+def test_there_are_transcripts() -> None:
+    assert len(FILES) >= 5
