@@ -284,4 +284,10 @@ class MetadataLog:
 
     def close(self) -> None:
         """Let go of the files; everything that was acknowledged is on disk already."""
-        self._log.close(clean=True)
+        try:
+            self._log.close(clean=True)
+        except (OSError, KafkaError) as error:
+            logger.error(
+                "the metadata log was not closed well, its end is scanned at the next start: %s", error
+            )
+            self._log.close(clean=False)
