@@ -29,11 +29,16 @@ class Replicas:
         self._log_manager = log_manager
         self._by_name: dict[str, list[Partition]] = {}
         self._by_id: dict[bytes, list[Partition]] = {}
+        # Topics whose logs could not all be made, for lack of room: tried again when somebody asks for one.
+        self._unmade: dict[bytes, tuple[TopicImage, LogConfig]] = {}
 
     def by_topic(self, topic: str, index: int) -> Partition:
         """The partition, or the KafkaError that a client gets for one that is not here."""
         partitions = self._by_name.get(topic)
         if partitions is None or not 0 <= index < len(partitions):
+            for topic_id, (image, _) in self._unmade.items():
+                if image.name == topic:
+                    return self._make_now(topic_id, index)
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index} here"
             )
@@ -44,11 +49,21 @@ class Replicas:
         if partitions is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if not 0 <= index < len(partitions):
+            if topic_id in self._unmade:
+                return self._make_now(topic_id, index)
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"topic {partitions[0].topic} has {len(partitions)} partitions, and no partition {index}",
             )
         return partitions[index]
+
+    def _make_now(self, topic_id: bytes, index: int) -> Partition:
+        """Try again to make the logs of a topic; KAFKA_STORAGE_ERROR when there is still no room."""
+        topic, log_config = self._unmade[topic_id]
+        for part in topic.partitions:
+            self._apply_partition(topic, part, log_config)
+        del self._unmade[topic_id]
+        return self.by_topic_id(topic_id, index)
 
     def all(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
@@ -63,22 +78,29 @@ class Replicas:
 
     async def apply(self, image: MetadataImage, topic_ids: Iterable[bytes], config: BrokerConfig) -> None:
         """Bring the partitions of these topics in line with the image; a topic that is not in it is
-        removed.
+        removed. KafkaError when a log could not be made; the others were, and it is tried again later.
         """
         made = 0
+        failure: KafkaError | None = None
         for topic_id in topic_ids:
             topic = image.topics_by_id.get(topic_id)
             if topic is None:
                 self._remove(topic_id)
                 continue
             log_config = self._log_config(image, topic, config)
-            for part in topic.partitions:
-                made += self._apply_partition(topic, part, log_config)
-                if made >= _LOGS_PER_TURN:
-                    made = 0
-                    await asyncio.sleep(
-                        0
-                    )  # making a log touches the disk: let other requests have their turn
+            try:
+                for part in topic.partitions:
+                    made += self._apply_partition(topic, part, log_config)
+                    if made >= _LOGS_PER_TURN:
+                        made = 0
+                        await asyncio.sleep(0)  # making a log touches the disk: others have their turn
+            except KafkaError as error:
+                self._unmade[topic_id] = (topic, log_config)
+                failure = failure or KafkaError(error.code, f"topic {topic.name} exists, but {error.message}")
+            else:
+                self._unmade.pop(topic_id, None)
+        if failure is not None:
+            raise failure
 
     def apply_config(self, image: MetadataImage, config: BrokerConfig) -> None:
         """The broker's own settings changed: every log gets its configuration anew."""
@@ -113,10 +135,12 @@ class Replicas:
 
     def _remove(self, topic_id: bytes) -> None:
         partitions = self._by_id.pop(topic_id, None)
-        if not partitions:
+        unmade = self._unmade.pop(topic_id, None)
+        if partitions is None:
             return
-        if self._by_name.get(partitions[0].topic) is partitions:
-            del self._by_name[partitions[0].topic]
+        name = unmade[0].name if unmade is not None else partitions[0].topic
+        if self._by_name.get(name) is partitions:
+            del self._by_name[name]
         for partition in partitions:
             partition.delete()
             self._log_manager.delete(partition.topic, partition.index, self._clock.now_ms())
