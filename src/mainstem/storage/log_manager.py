@@ -23,6 +23,7 @@ from mainstem.storage.checkpoints import (
     TopicPartition,
     write_clean_shutdown,
     write_offsets,
+    write_partition_metadata,
 )
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import (
@@ -150,7 +151,9 @@ class LogManager:
         """The log of this partition, made in the directory with the fewest partitions if it is not there."""
         existing = self._logs.get((topic, partition))
         if existing is not None:
-            if existing.topic_id in (None, topic_id):
+            if existing.topic_id is None:
+                self._adopt(existing, topic_id)
+            if existing.topic_id == topic_id:
                 return existing
             logger.warning("the folder %s is of an earlier topic of that name", existing.directory)
             self.delete(topic, partition, now_ms)
@@ -176,6 +179,14 @@ class LogManager:
             raise log_dir.health.refuse(error, f"cannot create {folder}") from error
         self._add(log, log_dir)
         return log
+
+    def _adopt(self, log: Log, topic_id: bytes) -> None:
+        """A folder whose topic id was lost, or was never written before a crash."""
+        try:
+            write_partition_metadata(log.directory, topic_id)
+        except OSError as error:
+            raise log.health.refuse(error, f"cannot write the topic id of {log.name}") from error
+        log.topic_id = topic_id
 
     def _add(self, log: Log, log_dir: LogDir) -> None:
         key = (log.topic, log.partition)
