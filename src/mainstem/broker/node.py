@@ -126,7 +126,10 @@ class Node:
         await self._register()
         self._apply_broker_config(self.image)
         self._load_logs()
-        await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
+        try:
+            await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
+        except KafkaError as error:
+            logger.error(error.message)  # everything else is served; this log is made when there is room
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._network.start()
@@ -181,15 +184,40 @@ class Node:
             log_dirs=[entry.meta.directory_id for entry in self.log_manager.dirs if entry.meta is not None],
             rack=self.config.get("broker.rack"),
         )
-        self._broker_epoch = await self.controller.submit(
-            lambda controller: controller.register_broker(registration)
-        )
+        try:
+            self._broker_epoch = await self.controller.submit(
+                lambda controller: controller.register_broker(registration)
+            )
+        except KafkaError as error:
+            raise StartupError(f"cannot write the metadata log: {error.message}") from error
 
     def _load_logs(self) -> None:
         image = self.image
-        self.log_manager.load(
-            lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
-        )
+        try:
+            self.log_manager.load(
+                lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
+            )
+            self._set_strays_aside(image)
+        except LogDirInvalidError as error:
+            raise StartupError(str(error)) from error
+        except OSError as error:
+            where = error.filename or self.config.log_dirs()[0]
+            raise StartupError(f"cannot load the logs: {where}: {error.strerror or error}") from error
+        except KafkaError as error:
+            raise StartupError(f"cannot load the logs: {error.message}") from error
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        """Folders of topics that the cluster does not know: deleted while the node was down or crashed, or
+        copied from elsewhere.
+        """
+        for log in self.log_manager:
+            topic = image.topics_by_name.get(log.topic)
+            if (
+                topic is None
+                or log.partition >= len(topic.partitions)
+                or log.topic_id not in (None, topic.topic_id)
+            ):
+                self.log_manager.set_aside(log.topic, log.partition)
 
     # ---- stopping
 
@@ -234,7 +262,10 @@ class Node:
                 CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in set(names)
             ]
         )
-        await self.controller.submit(lambda controller: controller.create_topics(request))
+        try:
+            await self.controller.submit(lambda controller: controller.create_topics(request))
+        except KafkaError as error:
+            logger.error("cannot create %s: %s", ", ".join(sorted(set(names))), error.message)
 
     async def _allocate_producer_ids(self) -> tuple[int, int]:
         block = await self.controller.submit(lambda controller: controller.allocate_producer_ids())
