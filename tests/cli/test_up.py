@@ -110,7 +110,7 @@ def test_a_server_properties_file_starts_it(tmp_path: Path) -> None:
 def test_what_stands_in_the_way_is_named_in_one_line(tmp_path: Path) -> None:
     with running("--port", "0", "--data", str(tmp_path / "data")) as (_, ready):
         assert "in use" in refused("--port", "0", "--data", str(tmp_path / "data"))
-        assert f"port {ready[2]} is already in use" in refused("--port", ready[2], "--ephemeral")
+        assert f"port {ready[2]} is in use" in refused("--port", ready[2], "--ephemeral")
     (tmp_path / "file").write_text("")
     assert str(tmp_path / "file") in refused("--port", "0", "--data", str(tmp_path / "file" / "data"))
     assert "num.partitions" in refused("--ephemeral", "--set", "num.partitons=1")

@@ -21,6 +21,8 @@ from mainstem.cli.errors import CommandError
 DEFAULT_BOOTSTRAP = "localhost:9092"
 REQUEST_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 3.0
+# How long an empty fetch may wait where only what is there already is wanted: the end is known sooner.
+END_WAIT_MS = 10
 
 Bootstrap = Annotated[
     str,

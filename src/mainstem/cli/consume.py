@@ -8,12 +8,19 @@ from __future__ import annotations
 import sys
 import time
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from confluent_kafka import Consumer, KafkaError
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, consumer_client, kafka_errors, topic_metadata
+from mainstem.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    END_WAIT_MS,
+    Bootstrap,
+    consumer_client,
+    kafka_errors,
+    topic_metadata,
+)
 from mainstem.cli.consume_format import formatter
 from mainstem.cli.consume_start import parse_start, starting_positions
 from mainstem.cli.errors import CommandError
@@ -122,12 +129,15 @@ def consume(
         now_ms=int(time.time() * 1000),
     )
     write = formatter(output_format.value, show)
-    settings = {
+    settings: dict[str, Any] = {
         "enable.partition.eof": True,
         "isolation.level": isolation.value,
         "auto.offset.reset": "error",
+        "error_cb": _on_client_error,
     }
-    consumer = consumer_client(bootstrap, settings | {"error_cb": _on_client_error})
+    if exit_at_end:
+        settings["fetch.wait.max.ms"] = END_WAIT_MS
+    consumer = consumer_client(bootstrap, settings)
     try:
         partitions = _partitions(consumer, topic, partition, bootstrap)
         with kafka_errors(bootstrap, f"find where to start in {topic}"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from mainstem.cli.client import CONNECT_TIMEOUT_S, consumer_client
+from mainstem.cli.client import CONNECT_TIMEOUT_S, END_WAIT_MS, consumer_client
 
 SAMPLE_PER_PARTITION = 50
 IDLE_TIMEOUT_S = 2.0
@@ -15,7 +15,7 @@ IDLE_TIMEOUT_S = 2.0
 
 def has_keys(bootstrap: str, topic: str, partitions: int) -> bool:
     """True when one of the newest messages has a key; False too when they cannot be read."""
-    consumer = consumer_client(bootstrap, {"enable.partition.eof": True})
+    consumer = consumer_client(bootstrap, {"enable.partition.eof": True, "fetch.wait.max.ms": END_WAIT_MS})
     try:
         starts = _sample_starts(consumer, topic, partitions)
         if not starts:
@@ -41,12 +41,11 @@ def _sample_starts(consumer: Consumer, topic: str, partitions: int) -> list[Topi
 
 def _any_key(consumer: Consumer, open_partitions: int) -> bool:
     while open_partitions:
-        messages = consumer.consume(num_messages=100, timeout=IDLE_TIMEOUT_S)
-        if not messages:
+        message = consumer.poll(IDLE_TIMEOUT_S)
+        if message is None:
             return False
-        for message in messages:
-            if message.error() is not None:
-                open_partitions -= 1
-            elif message.key() is not None:
-                return True
+        if message.error() is not None:
+            open_partitions -= 1
+        elif message.key() is not None:
+            return True
     return False

@@ -40,7 +40,7 @@ class Reader:
         """Write each message as soon as it is there, and flush before waiting for more."""
         while (self._follow or self._open) and self._left != 0:
             want = POLL_BATCH if self._left is None else min(POLL_BATCH, self._left)
-            messages = self._consumer.consume(num_messages=want, timeout=POLL_TIMEOUT_S)
+            messages = self._poll(want)
             for message in messages:
                 if message.error() is not None:
                     self._on_error(message)
@@ -50,6 +50,13 @@ class Reader:
                     self._left -= 1
             if messages:
                 out.flush()
+
+    def _poll(self, want: int) -> list[Message]:
+        """One message, if it comes in time, and what else is at hand; never wait to fill a batch."""
+        first = self._consumer.poll(POLL_TIMEOUT_S)
+        if first is None:
+            return []
+        return [first, *self._consumer.consume(num_messages=want - 1, timeout=0)] if want > 1 else [first]
 
     def _on_error(self, message: Message) -> None:
         error: Any = message.error()
