@@ -4,7 +4,6 @@ Touching fresh memory is the most expensive part of receiving a large request, s
 reused; but only a bounded number of them, so that the memory of one burst goes back to the system.
 """
 
-from collections import deque
 from collections.abc import Callable
 
 SHARED_BUFFER_BYTES = 256 * 1024
@@ -23,9 +22,7 @@ class BufferPool:
         self._retained_bytes_max = retained_bytes_max
 
     def take(self, size: int) -> bytearray:
-        """A buffer of `size` bytes or more. Above the largest class it is exact, and its pages are not
-        yet touched.
-        """
+        """A buffer of `size` bytes or more, in the size of its class; above the largest class exact."""
         if size > _MAX_POOLED_BYTES:
             return bytearray(size)
         size_class = _MIN_POOLED_BYTES
@@ -57,7 +54,7 @@ class RequestMemory:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._reserved_bytes = 0
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: dict[Callable[[], None], None] = {}
 
     def try_reserve(self, size: int) -> bool:
         if self._reserved_bytes and self._reserved_bytes + size > self._limit_bytes:
@@ -67,10 +64,15 @@ class RequestMemory:
 
     def wait(self, retry: Callable[[], None]) -> None:
         """Call `retry` after the next release; it may find no room again and wait once more."""
-        self._waiting.append(retry)
+        self._waiting[retry] = None
+
+    def forget(self, retry: Callable[[], None]) -> None:
+        """Whoever waits is gone."""
+        self._waiting.pop(retry, None)
 
     def release(self, size: int) -> None:
         self._reserved_bytes -= size
         assert self._reserved_bytes >= 0
-        for _ in range(len(self._waiting)):
-            self._waiting.popleft()()
+        waiting, self._waiting = self._waiting, {}
+        for retry in waiting:
+            retry()

@@ -21,6 +21,10 @@ _SIZE = Struct(">i")
 _FRAME_BYTES_MIN: Final = 8  # api key, api version, correlation id
 _LARGE_FRAME_BYTES: Final = 64 * 1024
 _READ_AHEAD_WHILE_PARKED_BYTES: Final = 64 * 1024
+_FIRST_BUFFER_BYTES: Final = 256 * 1024  # for a large frame; more only as its bytes really come
+_FRAME_HINT_BYTES_MAX: Final = 4 * 1024 * 1024
+_PENDING_CHUNKS_MAX: Final = 64
+_PENDING_BYTES_MAX: Final = 256 * 1024
 
 Reply = bytes | list[Chunk]
 
@@ -61,6 +65,7 @@ class Connection:
 
     __slots__ = (
         "_buffer",
+        "_ended",
         "_filled",
         "_frame_hint",
         "_host",
@@ -98,6 +103,7 @@ class Connection:
         self._buffer: bytearray | None = None
         self._view: memoryview = host.receive_view
         self._filled = 0
+        self._ended = False
         self._frame_hint = 0
         self._muted = False
         self._reserved_bytes = 0
@@ -127,15 +133,26 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            count = 0
-        if count == 0:
             self.close()
+            return
+        if count == 0:
+            self._on_end()
             return
         self._filled += count
         if self.parked or self._muted or self.output.blocked:
             self._keep(0)
         else:
             self._parse(0)
+
+    def _on_end(self) -> None:
+        """The client sends no more. What is queued still goes out; of a parked request nobody knows whether
+        anybody still waits for it.
+        """
+        if self.parked or not self.output.blocked:
+            self.close()
+            return
+        self._ended = True
+        self._pause_reading()
 
     def _parse(self, pos: int) -> None:
         """Answer the complete frames from `pos` on; what remains is kept in a buffer of the connection's
@@ -144,6 +161,7 @@ class Connection:
         view = self._view if self._buffer is not None else self._host.receive_view
         filled = self._filled
         pending: list[Chunk] = []
+        pending_bytes = 0
         handle = self._host.handle_frame
         frame_bytes_max = self._host.frame_bytes_max
         while filled - pos >= 4:
@@ -159,19 +177,26 @@ class Connection:
             if self.closed:
                 return
             if size > _LARGE_FRAME_BYTES:
-                self._frame_hint = size + 4
+                self._frame_hint = min(size + 4, _FRAME_HINT_BYTES_MAX)
             if reply is PARKED:
                 self.parked = True
                 break
             if type(reply) is bytes:
-                pending.append(reply)
+                if reply:
+                    pending.append(reply)
+                    pending_bytes += len(reply)
             else:
                 pending.extend(reply)  # type: ignore[arg-type]
-            if len(pending) >= 64:
+            if len(pending) >= _PENDING_CHUNKS_MAX or pending_bytes >= _PENDING_BYTES_MAX:
                 self._send(pending)
                 pending = []
+                pending_bytes = 0
+                if self.closed:
+                    return
                 if self.output.blocked:
                     break
+            if self._muted:
+                break
         if pending:
             self._send(pending)
             if self.closed:
@@ -209,7 +234,7 @@ class Connection:
             ):
                 self.close()
                 return
-        if self._buffer is None or len(self._buffer) < need:
+        if self._buffer is None or rest == len(self._buffer) < need:
             self._own_buffer(need, view[pos : self._filled])
         elif pos:
             self._view[:rest] = self._view[pos : self._filled]
@@ -227,6 +252,8 @@ class Connection:
                 memory.wait(self._retry_reading)
             else:
                 size = _LARGE_FRAME_BYTES
+        if rest:
+            size = min(size, max(_FIRST_BUFFER_BYTES, 4 * len(rest)))
         old = self._buffer
         buffer = self._host.buffer_pool.take(size)
         view = memoryview(buffer)
@@ -272,6 +299,7 @@ class Connection:
         assert self.parked
         self.parked = False
         self.waiter = None
+        self.last_active = self._loop.time()
         self._send([reply] if type(reply) is bytes else reply)  # type: ignore[arg-type]
         if self._filled or not self._reader_registered:
             self._loop.call_soon(self._continue)
@@ -290,8 +318,12 @@ class Connection:
             return
         if self._filled:
             self._parse(0)
-        if not self.closed:
+        if self.closed:
+            return
+        if not self._ended:
             self._resume_reading()
+        elif self.parked or not self.output.blocked:
+            self.close()
 
     def _on_drained(self) -> None:
         self._continue()
@@ -307,6 +339,7 @@ class Connection:
         self._pause_reading()
         self.output.close()
         self._release_buffer()
+        self._host.request_memory.forget(self._retry_reading)
         if self.waiter is not None:
             self.waiter.cancel()
             self.waiter = None

@@ -113,8 +113,10 @@ class Network:
 
     def _close_idle(self, idle_seconds: float) -> None:
         deadline = self.loop.time() - idle_seconds
-        for connection in [c for c in self.connections if c.last_active < deadline and not c.parked]:
-            connection.close()
+        for connection in list(self.connections):
+            active = max(connection.last_active, connection.output.last_progress)
+            if active < deadline and not connection.parked:
+                connection.close()
         self._schedule_idle_check()
 
 

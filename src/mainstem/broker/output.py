@@ -33,6 +33,7 @@ class OutputQueue:
         "_sock",
         "_warming",
         "_writer_registered",
+        "last_progress",
     )
 
     def __init__(
@@ -50,6 +51,7 @@ class OutputQueue:
         self._on_error = on_error
         self._writer_registered = False
         self._warming = False
+        self.last_progress = 0.0  # when the client last took something of what had to wait
 
     @property
     def blocked(self) -> bool:
@@ -70,7 +72,8 @@ class OutputQueue:
                 return
             data = data[sent:]
         self._chunks.append(data)
-        self._watch()
+        if not self._warming:
+            self._watch()
 
     def send_chunks(self, chunks: list[Chunk]) -> None:
         """Send one response made of several chunks, file ranges among them."""
@@ -91,6 +94,7 @@ class OutputQueue:
             self._writer_registered = True
 
     def _on_writable(self) -> None:
+        self.last_progress = self._loop.time()
         self._drain()
         if not self._chunks and self._writer_registered:
             self._loop.remove_writer(self._fd)
