@@ -143,6 +143,11 @@ class Dispatcher:
             return PARKED
         return api.frame(ctx, response)
 
+    def close(self) -> None:
+        """Cancel the requests that are still being worked on; their connections are closed."""
+        for task in self._tasks:
+            task.cancel()
+
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
         async def run() -> None:
             try:

@@ -107,7 +107,8 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        self._network = Network(self.loop, self.config, Dispatcher(self, self.loop))
+        self._dispatcher = Dispatcher(self, self.loop)
+        self._network = Network(self.loop, self.config, self._dispatcher)
         try:
             listeners = parse_listeners(self.config, socket.gethostname())
         except ConfigError as error:
@@ -228,6 +229,7 @@ class Node:
             self._self_check = None
         if self._network is not None:
             self._network.close()
+            self._dispatcher.close()
             self._network = None
         if self._maintenance is not None:
             await self._maintenance.stop()
