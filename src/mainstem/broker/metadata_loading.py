@@ -46,12 +46,13 @@ from mainstem.config import BrokerConfig, LogConfig
 from mainstem.protocol.errors import KafkaError, ProtocolError
 from mainstem.protocol.uuids import ONE_UUID
 from mainstem.storage.checkpoints import write_atomically
-from mainstem.storage.environment import DirectoryHealth
+from mainstem.storage.environment import DirectoryHealth, LogEnvironment
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
 _READ_BYTES_MAX = 8 * 1024 * 1024
+_OPEN_FILES_MAX = 8
 _FIRST_SNAPSHOT = SnapshotId(0, 0)
 
 
@@ -77,13 +78,14 @@ def open_metadata_log(
     config: BrokerConfig,
     now_ms: Callable[[], int],
     voter_endpoints: Sequence[tuple[str, str, int]],
+    health: DirectoryHealth | None,
 ) -> MetadataLog:
     """See `MetadataLog.open`."""
     folder = directory / f"{CLUSTER_METADATA_TOPIC}-0"
     voters = _voters(node_id, directory_id, voter_endpoints)
     try:
         _format_if_new(directory, folder, voters, now_ms())
-        loaded = _load(folder, cluster_id, config, now_ms())
+        loaded = _load(folder, cluster_id, config, health or DirectoryHealth(directory), now_ms())
         log, replayer = loaded.log, loaded.replayer
         stored = _read_quorum_state(folder)
         quorum = Quorum(node_id, (node_id,), stored, log.leader_epochs.latest_epoch, log.log_end_offset)
@@ -135,7 +137,9 @@ def _format_if_new(directory: Path, folder: Path, voters: VotersRecord, now_ms: 
     write_file(folder / _FIRST_SNAPSHOT.file_name, batches)
 
 
-def _load(folder: Path, cluster_id: str, config: BrokerConfig, now_ms: int) -> _Loaded:
+def _load(
+    folder: Path, cluster_id: str, config: BrokerConfig, health: DirectoryHealth, now_ms: int
+) -> _Loaded:
     snapshots = SnapshotStore(folder)
     snapshots.remove_leftovers()
     ids = snapshots.ids()
@@ -154,14 +158,15 @@ def _load(folder: Path, cluster_id: str, config: BrokerConfig, now_ms: int) -> _
         # A snapshot is taken of what is durable, so that the log before it needs no second look.
         recovery_point=identity.offset,
         log_start_offset=ids[0].offset if ids else 0,
-        health=DirectoryHealth(folder.parent),
+        health=health,
+        environment=LogEnvironment(open_files_max=_OPEN_FILES_MAX),
     )
     if log.log_end_offset < identity.offset:
         logger.warning("the metadata log ends before its newest snapshot, %s", snapshots.path(identity))
         log.truncate_fully_and_start_at(identity.offset, now_ms)
     if log.log_start_offset > identity.offset:
         raise MetadataLogError(
-            f"the metadata log in {folder} starts at offset {log.log_start_offset} and no snapshot reaches it; "
+            f"the metadata log in {folder} starts at {log.log_start_offset}, and no snapshot reaches that; "
             "restore the folder from a copy"
         )
     replayer = Replayer(snapshot.image)
@@ -198,6 +203,8 @@ def _log_config(config: BrokerConfig) -> LogConfig:
         # Snapshots decide what is forgotten, never age or size alone.
         retention_ms=-1,
         retention_bytes=-1,
+        # Nobody sends from these files, so that they can go at once.
+        file_delete_delay_ms=0,
     )
 
 

@@ -25,6 +25,8 @@ from mainstem.cluster.records import MetadataRecord
 from mainstem.cluster.snapshot import SnapshotId, snapshot_batches, snapshot_id
 from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import KafkaError
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -86,11 +88,13 @@ class MetadataLog:
         config: BrokerConfig,
         now_ms: Callable[[], int],
         voter_endpoints: Sequence[tuple[str, str, int]] = (),
+        health: DirectoryHealth | None = None,
     ) -> "MetadataLog":
         """The metadata log of this directory, replayed, with this node as the leader of a new epoch.
 
         A directory that has none gets one, as Kafka's format step with --standalone makes it. Raises
-        MetadataLogError when the disk fails or the log cannot be understood.
+        MetadataLogError when the disk fails or the log cannot be understood. `health` is that of the
+        directory, for whoever else has to know when a write here fails.
         """
         from mainstem.broker.metadata_loading import open_metadata_log
 
@@ -102,6 +106,7 @@ class MetadataLog:
             config=config,
             now_ms=now_ms,
             voter_endpoints=voter_endpoints,
+            health=health,
         )
 
     # ---- appending
@@ -272,6 +277,8 @@ class MetadataLog:
             self._log.delete_old_segments(now_ms, self.quorum.high_watermark)
             total -= size_before - self._log.size
             ids = ids[1:]
+        for path in self._log.environment.deletions.take_due(now_ms, len(self._log.environment.deletions)):
+            remove_path(path)
 
     # ---- closing
 
