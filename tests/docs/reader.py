@@ -42,12 +42,12 @@ class Reader:
         (commands / "pytest").chmod(0o755)
         self._environment = os.environ | {
             "HOME": str(folder),
-            "XDG_DATA_HOME": str(folder / "data-home"),
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
             "MAINSTEM_BOOTSTRAP": f"localhost:{self.port}",
             "PYTHONPATH": str(ROOT / "src"),
             "COLUMNS": "120",
         }
+        self._environment.pop("XDG_DATA_HOME", None)
 
     def __enter__(self) -> "Reader":
         return self
