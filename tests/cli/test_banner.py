@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.cli.banner import banner, ready_line
+from mainstem.cli.banner import banner, command_name, ready_line
 from mainstem.testing.process import _parse_ready
 
 
@@ -22,8 +22,20 @@ def test_mainstem_testing_reads_the_ready_line() -> None:
     }
 
 
+def test_in_a_checkout_the_banner_names_the_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert command_name() == "mainstem"
+    (tmp_path / "mainstem").touch(0o755)
+    assert command_name() == "./mainstem"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mainstem").touch(0o755)
+    assert command_name() == "mainstem"
+
+
 def test_the_banner_offers_commands_that_reach_this_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("mainstem.cli.banner.command_name", lambda: "mainstem")
     text = banner("localhost:9092", str(Path.home() / "x"), ephemeral=False)
     assert "data       ~/x\n" in text
     assert "produce greetings\n" in text

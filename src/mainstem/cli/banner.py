@@ -6,6 +6,7 @@ The line is an interface (mainstem.testing and scripts parse it): fields are onl
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from mainstem import __version__
@@ -33,17 +34,25 @@ def banner(bootstrap: str, data_dir: str, *, ephemeral: bool) -> str:
     bold, dim, reset = ("", "", "") if os.environ.get("NO_COLOR") else ("\033[1m", "\033[2m", "\033[0m")
     option = "" if bootstrap == "localhost:9092" else f" -b {bootstrap}"
     place = f"{_with_tilde(data_dir)}{' (removed at exit)' if ephemeral else ''}"
+    command = command_name()
     rows = (
         ("bootstrap", f"{bold}{bootstrap}{reset}"),
         ("data", place),
-        ("try", f"echo 'hello, world' | mainstem produce greetings{option}"),
-        ("", f"mainstem consume greetings --from-beginning{option}"),
+        ("try", f"echo 'hello, world' | {command} produce greetings{option}"),
+        ("", f"{command} consume greetings --from-beginning{option}"),
         ("stop", "Ctrl-C"),
     )
     lines = [f"  {dim}{label:<10}{reset} {text}" for label, text in rows]
     return "\n".join(
         ["", f"  {bold}Mainstem {__version__}{reset}, ready for every Kafka client", "", *lines, ""]
     )
+
+
+def command_name() -> str:
+    """What to type in this folder to run the command, which is not on the PATH of a fresh checkout."""
+    if shutil.which("mainstem") is None and os.access("mainstem", os.X_OK):
+        return "./mainstem"
+    return "mainstem"
 
 
 def _with_tilde(path: str) -> str:
