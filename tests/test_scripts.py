@@ -1,0 +1,93 @@
+"""The scripts at the root: ./mainstem makes its environment once, safely, and gets out of the way.
+
+The environment under test has an empty lock file, so that nothing is downloaded.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout in a folder with a space in its name, whose command prints its arguments."""
+    folder = tmp_path / "a checkout"
+    (folder / "src" / "mainstem").mkdir(parents=True)
+    (folder / "requirements").mkdir()
+    shutil.copy(ROOT / "mainstem", folder)
+    shutil.copy(ROOT / "requirements" / "environment.bash", folder / "requirements")
+    for name in ("runtime.txt", "dev.txt"):
+        (folder / "requirements" / name).write_text("# nothing is needed\n")
+    (folder / "src" / "mainstem" / "__init__.py").touch()
+    (folder / "src" / "mainstem" / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    return folder
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> tuple[str, str]:
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=100, check=True)
+    return result.stdout, result.stderr
+
+
+def test_the_first_use_makes_the_environment_and_later_ones_only_use_it(
+    checkout: Path, tmp_path: Path
+) -> None:
+    command = checkout / "mainstem"
+    output, said = _run(command, "up", "a b")
+    assert output == "['up', 'a b']\n"
+    assert said.startswith("mainstem: making .venv from requirements/runtime.txt")
+    assert _run(command, "again") == ("['again']\n", "")
+
+    link = tmp_path / "link"
+    link.symlink_to(command)
+    assert _run(link, "through a link", cwd=Path("/")) == ("['through a link']\n", "")
+    assert _run("bash", "mainstem", "by bash", cwd=checkout) == ("['by bash']\n", "")
+
+    moved = checkout.rename(tmp_path / "moved")
+    assert _run(moved / "mainstem", "moved") == ("['moved']\n", "")
+
+    (moved / "requirements" / "runtime.txt").write_text("# the lock file changed\n")
+    assert "making .venv" in _run(moved / "mainstem", "x")[1]
+    assert _run(moved / "mainstem", "x")[1] == ""
+
+
+def test_several_uses_at_once_after_an_interrupted_set_up_make_one_environment(checkout: Path) -> None:
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    (checkout / ".venv" / "mainstem-unfinished").touch()
+    (checkout / ".venv" / "half").touch()
+    processes = [
+        subprocess.Popen(
+            [checkout / "mainstem", str(number)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for number in range(3)
+    ]
+    results = [process.communicate(timeout=100) for process in processes]
+    assert [output for output, _ in results] == [f"['{number}']\n" for number in range(3)]
+    assert sum("making .venv" in said for _, said in results) == 1
+    assert not (checkout / ".venv" / "half").exists()
+
+
+def test_without_python_one_line_says_what_to_install(checkout: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "readlink"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    result = subprocess.run(
+        ["bash", checkout / "mainstem"],
+        env={**os.environ, "PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("mainstem: Python 3.11 or newer is needed")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_command_of_this_checkout_runs() -> None:
+    assert _run(ROOT / "mainstem", "--version", cwd=Path("/"))[0].startswith("mainstem ")
