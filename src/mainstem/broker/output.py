@@ -25,14 +25,14 @@ class OutputQueue:
     """
 
     __slots__ = (
-        "_chunks",
         "_fd",
         "_loop",
         "_on_drained",
         "_on_error",
-        "_sock",
+        "_send",
         "_warming",
         "_writer_registered",
+        "chunks",
         "last_progress",
     )
 
@@ -44,25 +44,21 @@ class OutputQueue:
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
-        self._sock = sock
+        self._send = sock.send
         self._fd = sock.fileno()
-        self._chunks: deque[Chunk] = deque()
+        # What is still unsent; the connection takes no further request while there is anything.
+        self.chunks: deque[Chunk] = deque()
         self._on_drained = on_drained
         self._on_error = on_error
         self._writer_registered = False
         self._warming = False
         self.last_progress = 0.0  # when the client last took something of what had to wait
 
-    @property
-    def blocked(self) -> bool:
-        """Whether something is still unsent; the connection takes no further request meanwhile."""
-        return bool(self._chunks)
-
     def send(self, data: bytes) -> None:
         """Send one complete response that is plain bytes: the path of nearly every small request."""
-        if not self._chunks:
+        if not self.chunks:
             try:
-                sent = self._sock.send(data)
+                sent = self._send(data)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError as error:
@@ -71,13 +67,13 @@ class OutputQueue:
             if sent == len(data):
                 return
             data = data[sent:]
-        self._chunks.append(data)
+        self.chunks.append(data)
         if not self._warming:
             self._watch()
 
     def send_chunks(self, chunks: list[Chunk]) -> None:
         """Send one response made of several chunks, file ranges among them."""
-        self._chunks.extend(chunks)
+        self.chunks.extend(chunks)
         if not self._writer_registered and not self._warming:
             self._drain()
 
@@ -86,7 +82,7 @@ class OutputQueue:
         if self._writer_registered:
             self._loop.remove_writer(self._fd)
             self._writer_registered = False
-        self._chunks.clear()
+        self.chunks.clear()
 
     def _watch(self) -> None:
         if not self._writer_registered:
@@ -96,7 +92,7 @@ class OutputQueue:
     def _on_writable(self) -> None:
         self.last_progress = self._loop.time()
         self._drain()
-        if not self._chunks and self._writer_registered:
+        if not self.chunks and self._writer_registered:
             self._loop.remove_writer(self._fd)
             self._writer_registered = False
             self._on_drained()
@@ -104,7 +100,7 @@ class OutputQueue:
     def _drain(self) -> None:
         budget = TURN_BYTES_MAX
         try:
-            while self._chunks and budget > 0:
+            while self.chunks and budget > 0:
                 sent = self._send_first()
                 if sent < 0:
                     return  # a thread reads the pages ahead and comes back
@@ -114,19 +110,19 @@ class OutputQueue:
         except OSError as error:
             self._on_error(error)
             return
-        if self._chunks:
+        if self.chunks:
             self._watch()
 
     def _send_first(self) -> int:
-        chunk = self._chunks[0]
+        chunk = self.chunks[0]
         if isinstance(chunk, FileRange):
             return self._send_range(chunk)
-        more = len(self._chunks) > 1
-        sent = self._sock.send(chunk, socket.MSG_MORE if more else 0)
+        more = len(self.chunks) > 1
+        sent = self._send(chunk, socket.MSG_MORE if more else 0)
         if sent == len(chunk):
-            self._chunks.popleft()
+            self.chunks.popleft()
         else:
-            self._chunks[0] = memoryview(chunk)[sent:]
+            self.chunks[0] = memoryview(chunk)[sent:]
         return sent
 
     def _send_range(self, chunk: FileRange) -> int:
@@ -139,7 +135,7 @@ class OutputQueue:
         if sent == 0:
             raise OSError("log segment is shorter than the range to send")
         if sent == chunk.length:
-            self._chunks.popleft()
+            self.chunks.popleft()
         else:
             chunk.advance(sent)
         return sent
@@ -154,18 +150,18 @@ class OutputQueue:
 
     def _on_warmed(self, future: asyncio.Future[None]) -> None:
         self._warming = False
-        if not self._chunks:
+        if not self.chunks:
             return  # closed meanwhile
         error = future.exception()
         if isinstance(error, OSError):
             self._on_error(error)
             return
-        chunk = self._chunks[0]
+        chunk = self.chunks[0]
         assert isinstance(chunk, FileRange)
         try:
             sent = os.sendfile(self._fd, chunk.fileno(), chunk.position, min(chunk.length, TURN_BYTES_MAX))
             if sent == chunk.length:
-                self._chunks.popleft()
+                self.chunks.popleft()
             else:
                 chunk.advance(sent)
         except (BlockingIOError, InterruptedError):
@@ -174,7 +170,7 @@ class OutputQueue:
             self._on_error(problem)
             return
         self._drain()
-        if not self._chunks:
+        if not self.chunks:
             self._on_drained()
 
 

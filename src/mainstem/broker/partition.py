@@ -140,7 +140,7 @@ class Partition:
         leader = self.leader
         if leader.fetch_waiters:
             self.wake_fetches()
-        if leader.ack_waiters or leader.local_waiters:
+        if leader.ack_waiters.waiting or leader.local_waiters.waiting:
             for waiter in leader.take_acknowledged():
                 waiter.acknowledged(self, ErrorCode.NONE)
 

@@ -61,6 +61,9 @@ class LeaderState(Generic[A, F]):
         """The local log is durable enough up to `end_offset`. True when the high watermark moved."""
         assert end_offset >= self.local_end_offset
         self.local_end_offset = end_offset
+        if len(self.isr) == 1 and end_offset > self.high_watermark:
+            self.high_watermark = end_offset
+            return True
         return self._advance_high_watermark()
 
     def local_log_truncated(self, end_offset: int) -> None:

@@ -42,6 +42,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in sorted(image.features.items())
+        if name in ctx.node.supported_features  # a directory that Kafka wrote may hold levels not served here
     ]
     return response
 
