@@ -4,6 +4,7 @@ them all.
 
 import asyncio
 import logging
+import select
 import socket
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ from mainstem.config.listeners import Listener
 
 logger = logging.getLogger(__name__)
 
+_CHECKED_PER_SECOND = 1000  # how many connections the look for broken ones may take on, on average
 _REQUEST_MEMORY_WHEN_NOT_SET_BYTES = 512 * 1024 * 1024
 
 
@@ -41,6 +43,7 @@ class Network:
             _resolved(per_ip_overrides(config)),
         )
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._broken_timer: asyncio.TimerHandle | None = None
 
     def bind(self, listeners: list[Listener]) -> list[BoundListener]:
         """Bind every listener; none accepts yet."""
@@ -55,6 +58,7 @@ class Network:
         for acceptor in self._acceptors:
             acceptor.resume()
         self._schedule_idle_check()
+        self._close_broken()
 
     def stop_accepting(self) -> None:
         for acceptor in self._acceptors:
@@ -64,8 +68,9 @@ class Network:
     def close(self) -> None:
         """Close every connection; whatever is parked on them is cancelled."""
         self.stop_accepting()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
+        for timer in (self._idle_timer, self._broken_timer):
+            if timer is not None:
+                timer.cancel()
         for connection in list(self.connections):
             connection.close()
 
@@ -118,6 +123,19 @@ class Network:
             if active < deadline and not connection.parked:
                 connection.close()
         self._schedule_idle_check()
+
+    def _close_broken(self) -> None:
+        """Close what its client has reset. A reset that comes together with the last data shows only once on
+        uvloop, and a connection that does not read at the moment does not see it at all.
+        """
+        poller = select.poll()
+        by_fd = {connection.fd: connection for connection in self.connections}
+        for fd in by_fd:
+            poller.register(fd, 0)
+        for fd, _ in poller.poll(0):
+            by_fd[fd].close()
+        seconds = max(1.0, len(by_fd) / _CHECKED_PER_SECOND)
+        self._broken_timer = self.loop.call_later(seconds, self._close_broken)
 
 
 def _resolved(overrides: Mapping[str, int]) -> dict[str, int]:
