@@ -104,11 +104,11 @@ class Dispatcher:
 
     def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> Reply | Parked:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
-        if key == _PRODUCE and connection.produce_routes is not None:
-            reply = try_produce(self._node, connection, version, frame, start, end)
-            if reply is not None:
-                return reply
         try:
+            if key == _PRODUCE and connection.produce_routes is not None:
+                reply = try_produce(self._node, connection, version, frame, start, end)
+                if reply is not None:
+                    return reply
             api = self._apis.get(key << 16 | version & 0xFFFF)
             if api is None:
                 api = self._resolve(key, version)
@@ -118,6 +118,10 @@ class Dispatcher:
             request, _ = api.decode(frame, pos, end)
         except (ProtocolError, CloseConnection) as error:
             logger.warning("closing %s: %s", connection.client_host, error)
+            connection.close()
+            return b""
+        except Exception:
+            logger.exception("a frame of api key %d failed; closing %s", key, connection.client_host)
             connection.close()
             return b""
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)

@@ -20,7 +20,7 @@ from mainstem.protocol.apis.k00_produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.headers import encode_response_header, is_flexible
 from mainstem.protocol.primitives import write_uvarint
 
@@ -31,6 +31,8 @@ _KEY: Final = 0
 _FIRST_VERSION: Final = 5  # from here on an answer holds the three numbers side by side
 _FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
 _ROUTES_PER_CONNECTION_MAX: Final = 64
+_PREFIX_BYTES_MAX: Final = 1024  # a longer one is not a producer's, and would be kept for nothing
+_OFFSET_BYTES: Final = 8
 _OFFSETS: Final = Struct(">qqq")
 _LENGTH: Final = Struct(">i")
 _MARKS: Final = (0x0101010101010101, 0x0202020202020202, 0x0303030303030303)
@@ -108,7 +110,9 @@ def try_produce(
     partition = route.partition
     try:
         result = partition.append(frame[pos : pos + length], node.clock.now_ms())
-    except KafkaError:
+    except KafkaError as error:
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # a failed write leaves the offset given
         return None  # refused; the ordinary way refuses it again, with all that belongs into the answer
     return route.pack(
         route.size,
@@ -149,7 +153,8 @@ def learn(
     prefix_length = end - start - len(suffix) - length - len(length_field)
     length_at = start + prefix_length
     if (
-        bytes(frame[end - len(suffix) : end]) != suffix
+        prefix_length > _PREFIX_BYTES_MAX
+        or bytes(frame[end - len(suffix) : end]) != suffix
         or bytes(frame[length_at : length_at + len(length_field)]) != length_field
     ):
         return  # tagged fields stand somewhere
