@@ -152,6 +152,9 @@ class Connection:
     def _answer_only_frame(self, count: int) -> None:
         """The short way for what nearly every turn is: one small request, whole, with nothing behind it."""
         self._filled = 0
+        if count - 4 > self._host.frame_bytes_max:
+            self.close()
+            return
         reply = self._handle_frame(self, self._view, 4, count)
         if self.closed:
             return

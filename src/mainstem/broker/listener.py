@@ -41,6 +41,12 @@ class ConnectionLimits:
         self._per_ip: dict[str, int] = {}
         self.total = 0
 
+    def update(self, total_max: int, per_ip_max: int, per_ip_overrides: dict[str, int]) -> None:
+        """Take new limits. Connections above them stay; only new ones are measured by them."""
+        self._total_max = total_max
+        self._per_ip_max = per_ip_max
+        self._per_ip_overrides = per_ip_overrides
+
     @property
     def full(self) -> bool:
         return self.total >= self._total_max
@@ -86,7 +92,7 @@ class Acceptor:
 
     def resume(self) -> None:
         """Accept connections; also after there is room under the limit again."""
-        if self._paused:
+        if self._paused and self._sockets:
             self._paused = False
             for sock in self._sockets:
                 self._loop.add_reader(sock.fileno(), self._accept, sock)
@@ -101,6 +107,7 @@ class Acceptor:
         self.pause()
         for sock in self._sockets:
             sock.close()
+        self._sockets = []
 
     def _accept(self, sock: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -119,7 +126,8 @@ class Acceptor:
                 self.pause()
                 self._loop.call_later(1.0, self.resume)
                 return
-            self._on_accept(self.name, client, address[0])
+            # An IPv4 client of an IPv6 socket goes by the address that it and the settings know.
+            self._on_accept(self.name, client, address[0].removeprefix("::ffff:"))
 
 
 def _bind(listener: Listener, backlog: int) -> list[socket.socket]:

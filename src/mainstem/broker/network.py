@@ -37,11 +37,7 @@ class Network:
         self.connections: set[Connection] = set()
         self._config = config
         self._acceptors: list[Acceptor] = []
-        self._limits = ConnectionLimits(
-            config.get("max.connections"),
-            config.get("max.connections.per.ip"),
-            _resolved(per_ip_overrides(config)),
-        )
+        self._limits = ConnectionLimits(*_limits_of(config))
         self._idle_timer: asyncio.TimerHandle | None = None
         self._broken_timer: asyncio.TimerHandle | None = None
 
@@ -73,6 +69,13 @@ class Network:
                 timer.cancel()
         for connection in list(self.connections):
             connection.close()
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """The limits of connections may change while the broker runs."""
+        self._limits.update(*_limits_of(config))
+        if not self._limits.full:
+            for acceptor in self._acceptors:
+                acceptor.resume()
 
     def connection_closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -138,10 +141,23 @@ class Network:
         self._broken_timer = self.loop.call_later(seconds, self._close_broken)
 
 
+def _limits_of(config: BrokerConfig) -> tuple[int, int, dict[str, int]]:
+    return (
+        config.get("max.connections"),
+        config.get("max.connections.per.ip"),
+        _resolved(per_ip_overrides(config)),
+    )
+
+
 def _resolved(overrides: Mapping[str, int]) -> dict[str, int]:
     """The per-address limits by the addresses that accepted sockets show; a name may stand for several."""
     resolved = {}
     for host, limit in overrides.items():
-        for _, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+        try:
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            logger.warning("max.connections.per.ip.overrides names %s, which has no address: %s", host, error)
+            continue
+        for _, _, _, _, address in addresses:
             resolved[str(address[0])] = limit
     return resolved

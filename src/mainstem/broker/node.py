@@ -302,6 +302,8 @@ class Node:
             logger.warning(problem)
         self.controller.controller.config = self.config
         self.replicas.apply_config(image, self.config)
+        if self._network is not None:
+            self._network.update_config(self.config)
 
 
 def _raise_open_files_limit() -> int:
