@@ -106,7 +106,9 @@ class Dispatcher:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
         try:
             if key == _PRODUCE and connection.produce_routes is not None:
-                reply = try_produce(self._node, connection, version, frame, start, end)
+                reply = try_produce(
+                    self._node, connection.produce_routes, version, correlation_id, frame, start, end
+                )
                 if reply is not None:
                     return reply
             api = self._apis.get(key << 16 | version & 0xFFFF)

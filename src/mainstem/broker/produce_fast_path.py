@@ -56,7 +56,7 @@ class Route:
         self.before, self.after = answer.split(_OFFSETS.pack(*_MARKS))
         self.size = 4 + len(answer)
         # size, correlation id, what comes before the offsets, the offsets, what comes after them
-        self.pack: Callable[..., bytes] = Struct(f">i4s{len(self.before)}sqqq{len(self.after)}s").pack
+        self.pack: Callable[..., bytes] = Struct(f">ii{len(self.before)}sqqq{len(self.after)}s").pack
 
 
 class Routes:
@@ -70,12 +70,15 @@ class Routes:
 
 
 def try_produce(
-    node: "Node", connection: Connection, version: int, frame: memoryview, start: int, end: int
+    node: "Node",
+    routes: Routes,
+    version: int,
+    correlation_id: int,
+    frame: memoryview,
+    start: int,
+    end: int,
 ) -> bytes | None:
     """The answer to a produce request of a known shape, or None for the ordinary way."""
-    routes = connection.produce_routes
-    if routes is None:
-        return None
     pos = start + routes.prefix_length
     route = routes.by_prefix.get(bytes(frame[start + 8 : pos]))
     if (
@@ -100,8 +103,8 @@ def try_produce(
                     break
                 shift += 7
         length -= 1
-        if pos + length + 3 != end or bytes(frame[end - 3 : end]) != _FLEXIBLE_SUFFIX:
-            return None
+        if pos + length + 3 != end or frame[end - 3] or frame[end - 2] or frame[end - 1]:
+            return None  # other sizes than announced, or tagged fields behind the records
     else:
         length = _LENGTH.unpack_from(frame, pos)[0]
         pos += 4
@@ -116,7 +119,7 @@ def try_produce(
         return None  # refused; the ordinary way refuses it again, with all that belongs into the answer
     return route.pack(
         route.size,
-        frame[start + 4 : start + 8].tobytes(),
+        correlation_id,
         route.before,
         result.first_offset,
         result.log_append_time_ms,
