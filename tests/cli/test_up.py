@@ -61,7 +61,7 @@ def test_port_zero_is_named_in_the_ready_line(tmp_path: Path) -> None:
         socket.create_connection(("127.0.0.1", int(ready[2])), timeout=10).close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     with running("--port", "0", "--data", str(tmp_path)) as (process, _):
         process.send_signal(number)

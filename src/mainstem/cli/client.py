@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 
 from mainstem.cli.errors import CommandError
+from mainstem.cli.render import say
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 REQUEST_TIMEOUT_S = 15.0
@@ -82,6 +83,12 @@ def unreachable(bootstrap: str, problem: str) -> CommandError:
     )
 
 
+def on_connection_lost(error: KafkaError) -> None:
+    """librdkafka's error callback: it goes on trying by itself, and the person should know."""
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        say("mainstem: the connection to the broker is lost; trying again (Ctrl-C stops)")
+
+
 def cluster_metadata(client: AdminClient | Consumer | Producer, bootstrap: str) -> ClusterMetadata:
     """Metadata of the whole cluster."""
     with kafka_errors(bootstrap):
@@ -128,6 +135,7 @@ _HINTS = {
     KafkaError.TOPIC_EXCEPTION: "names hold letters, digits, dot, underscore and hyphen, at most 249 of them",
     KafkaError.INVALID_CONFIG: "docs/configuration.md lists every topic setting with its range",
     KafkaError.MSG_SIZE_TOO_LARGE: "raise it: `mainstem topics alter TOPIC --config max.message.bytes=N`",
+    KafkaError.INVALID_RECORD: "a compacted topic takes only messages with keys: give --key or --key-separator",
     KafkaError.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }
 

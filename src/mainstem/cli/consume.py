@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer
 
 from mainstem.cli.client import (
     DEFAULT_BOOTSTRAP,
@@ -19,13 +19,14 @@ from mainstem.cli.client import (
     Bootstrap,
     consumer_client,
     kafka_errors,
+    on_connection_lost,
     topic_metadata,
 )
 from mainstem.cli.consume_format import formatter
 from mainstem.cli.consume_start import parse_start, starting_positions
 from mainstem.cli.errors import CommandError
 from mainstem.cli.reader import Reader
-from mainstem.cli.render import examples, reader_may_leave, say
+from mainstem.cli.render import examples, reader_may_leave
 
 EXAMPLES = examples(
     "mainstem consume greetings --from-beginning",
@@ -133,7 +134,7 @@ def consume(
         "enable.partition.eof": True,
         "isolation.level": isolation.value,
         "auto.offset.reset": "error",
-        "error_cb": _on_client_error,
+        "error_cb": on_connection_lost,
     }
     if exit_at_end:
         settings["fetch.wait.max.ms"] = END_WAIT_MS
@@ -155,8 +156,3 @@ def _partitions(consumer: Consumer, topic: str, wanted: list[int], bootstrap: st
         if partition not in existing:
             raise CommandError(f"{topic} has no partition {partition}", f"it has 0 to {existing[-1]}")
     return sorted(set(wanted)) or existing
-
-
-def _on_client_error(error: KafkaError) -> None:
-    if error.code() == KafkaError._ALL_BROKERS_DOWN:
-        say("mainstem: the connection to the broker is lost; trying again (Ctrl-C stops)")

@@ -29,6 +29,8 @@ EXAMPLES = examples(
     "mainstem consume old -B -e --format json | mainstem produce new --format json",
 )
 
+DELIVERY_TIMEOUT_MS = 60_000
+
 
 class InputFormat(StrEnum):
     """What one message looks like in the input."""
@@ -141,6 +143,7 @@ def produce(
         "enable.idempotence": idempotent,
         "queue.buffering.max.messages": 1_000_000,
         "delivery.report.only.error": True,
+        "message.timeout.ms": DELIVERY_TIMEOUT_MS,
         "message.max.bytes": 1_000_000_000,  # the broker's own limit is the one that counts
     }
     with _open_input(file) as (source, size):

@@ -17,6 +17,7 @@ from mainstem.cli.client import (
     cluster_metadata,
     kafka_errors,
     no_such_topic,
+    on_connection_lost,
     producer_client,
 )
 from mainstem.cli.errors import CommandError
@@ -25,6 +26,7 @@ from mainstem.cli.message_json import OutgoingMessage
 AUTO_CREATE_TIMEOUT_S = 3.0
 AUTO_CREATE_RETRY_S = 0.05
 POLL_EVERY = 1000
+FLUSH_TURN_S = 0.5  # between the turns Ctrl-C is heard
 
 
 class Sender:
@@ -38,7 +40,8 @@ class Sender:
         self._seconds = 0.0
         self._failures = 0
         self._first_failure: KafkaError | None = None
-        self._client = producer_client(bootstrap, settings | {"on_delivery": self._on_failed_delivery})
+        callbacks = {"on_delivery": self._on_failed_delivery, "error_cb": on_connection_lost}
+        self._client = producer_client(bootstrap, settings | callbacks)
 
     def check_topic(self, partition: int) -> None:
         """Fail before reading any input when the topic cannot take it; one that is auto-created is fine."""
@@ -63,7 +66,8 @@ class Sender:
             for message in messages:
                 self._send(message)
         finally:
-            self._client.flush()
+            while self._client.flush(FLUSH_TURN_S):
+                pass
         self._seconds = time.monotonic() - started
         if self._first_failure is not None:
             refusal = advise(self._first_failure, self._bootstrap)

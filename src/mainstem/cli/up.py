@@ -62,6 +62,7 @@ def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) 
         logger.warning(warning)
 
     def on_ready(node: Node) -> None:
+        _obey_hangup()
         if owner is not None:
             owner.watch()
         _announce(node, options)
@@ -99,6 +100,13 @@ def _configure_logging(level: str) -> None:
 def _stop_before_ready(_signal: int, _frame: object) -> None:
     """A SIGTERM before the event loop has taken over the signals: leave through the `finally` blocks."""
     sys.exit(128 + signal.SIGTERM)
+
+
+def _obey_hangup() -> None:
+    """A closed terminal stops the broker as cleanly as SIGTERM; under nohup the signal stays ignored."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
 
 
 class _OwnerPipe:

@@ -1,0 +1,56 @@
+"""What the commands look like on a terminal: tables and a progress bar, and no trace of them in a pipe."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from mainstem.testing import Broker
+from tests.cli.conftest import Mainstem
+from tests.support.target import unique_name
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def on_terminal(broker: Broker, *arguments: str) -> str:
+    """What a terminal shows of the command, without colours and cursor movements."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mainstem", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        env=os.environ | {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while chunk := os.read(controller, 4096):
+            shown += chunk
+    except OSError:  # the other end is closed: the command has ended
+        pass
+    os.close(controller)
+    assert process.wait(60) == 0
+    return _ESCAPE.sub("", shown.decode())
+
+
+def test_topics_are_a_table_on_a_terminal_and_names_in_a_pipe(broker: Broker, mainstem: Mainstem) -> None:
+    name = unique_name("table")
+    mainstem("topics", "create", name, "--partitions", "2")
+    shown = on_terminal(broker, "topics", "list")
+    assert re.search(r"topic\s+partitions\s+replicas", shown)
+    assert re.search(rf"{name}\s+2\s+1", shown)
+    assert "─" in shown
+    assert name in mainstem("topics", "list").stdout.splitlines()
+
+
+def test_a_bar_shows_the_progress_on_a_terminal(broker: Broker, mainstem: Mainstem, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("line\n" * 20_000)
+    name = unique_name("bar")
+    shown = on_terminal(broker, "produce", name, "--file", str(lines))
+    assert re.search(r"[\d,]+ messages .*━", shown)
+    assert "sent 20,000 messages" in shown
+    assert "━" not in mainstem("produce", name, "--file", str(lines)).stderr
