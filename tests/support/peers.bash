@@ -30,7 +30,7 @@ get_kafka() {
     mkdir -p "$root/.peers"
     rm -rf "$folder".part.*
     # Copied beside and renamed, so that a folder with the final name is always whole.
-    mvn --quiet --batch-mode -f "$root/tests/support/kafka-pom.xml" -Dkafka.version="$KAFKA_VERSION" \
+    mvn --quiet --batch-mode -Dstyle.color=never -f "$root/tests/support/kafka-pom.xml" -Dkafka.version="$KAFKA_VERSION" \
         dependency:copy-dependencies -DoutputDirectory="$folder.part.$$" >&2 ||
         fail "Maven could not get Apache Kafka $KAFKA_VERSION (see above): check the network, or run ./test --quick"
     mv "$folder.part.$$" "$folder"
