@@ -40,6 +40,7 @@ from mainstem.storage.validation import (
     CLIENT_ATTRIBUTES,
     Origin,
     check_batch,
+    check_producer_fields,
     needs_rewrite,
     rewrite_batch,
 )
@@ -278,6 +279,7 @@ class Log:
         header = BatchHeader._make(_unpack_header(data))
         if origin is not Origin.CLIENT:
             return None
+        check_producer_fields(header, self.name)
         found = self.producer_state.check(
             header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence, self.name
         )

@@ -16,7 +16,6 @@ from mainstem.records.batch import (
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
@@ -115,10 +114,14 @@ def _check_client(header: BatchHeader, partition: str) -> None:
             f"batch for {partition} has attributes {header.attributes & 0xFFFF:#06x}"
             + (", of which some bits have no meaning" if unknown else ", which clients may not set")
         )
-    if header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
+
+
+def check_producer_fields(header: BatchHeader, partition: str) -> None:
+    """A client's batch with a producer id needs the rest of what makes it idempotent."""
+    if header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
         raise _invalid(
-            f"batch for {partition} of producer {header.producer_id} has sequence {header.base_sequence} "
-            f"and epoch {header.producer_epoch}"
+            f"batch for {partition} of producer {header.producer_id} has epoch {header.producer_epoch} "
+            f"and sequence {header.base_sequence}; none of them may be negative"
         )
 
 

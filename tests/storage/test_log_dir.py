@@ -1,0 +1,89 @@
+"""A log directory: locked by one, identified, and with folders that are told apart by name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
+from mainstem.storage.log_dir import LogDir, deleted_folder_name
+from tests.storage.log_helpers import NOW_MS
+
+
+def new_uuid() -> bytes:
+    return bytes(range(16))
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    first = LogDir(tmp_path / "data")
+    with pytest.raises(LogDirInUseError, match="in use"):
+        LogDir(tmp_path / "data")
+    first.release()
+    LogDir(tmp_path / "data").release()
+
+
+def test_another_process_is_kept_out_too(tmp_path: Path) -> None:
+    owner = LogDir(tmp_path)
+    program = f"from pathlib import Path; from mainstem.storage.log_dir import LogDir; LogDir(Path({str(tmp_path)!r}))"
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert other.returncode != 0
+    assert "in use by another broker" in other.stderr
+    owner.release()
+
+
+def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LogDirInvalidError, match="cannot use log directory"):
+        LogDir(tmp_path / "file" / "data")
+
+
+def test_a_new_directory_is_given_an_identity_that_stays(tmp_path: Path) -> None:
+    log_dir = LogDir(tmp_path)
+    with pytest.raises(LogDirInvalidError, match="no cluster id"):
+        log_dir.identify(1, None, new_uuid, NOW_MS)
+    meta = log_dir.identify(1, "cluster", new_uuid, NOW_MS)
+    assert (meta.cluster_id, meta.node_id, meta.directory_id) == ("cluster", 1, new_uuid())
+    assert log_dir.identify(1, None, lambda: bytes(16), NOW_MS) == meta
+    with pytest.raises(LogDirInvalidError, match=r"node 1, this is node 2 \(node.id\)"):
+        log_dir.identify(2, None, new_uuid, NOW_MS)
+    with pytest.raises(LogDirInvalidError, match="belongs to cluster cluster"):
+        log_dir.identify(1, "other", new_uuid, NOW_MS)
+    log_dir.release()
+
+
+def test_folders_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log_dir = LogDir(tmp_path)
+    unique = "0123456789abcdef" * 2
+    for name in (
+        "orders-0",
+        "a-b-c-12",
+        "__cluster_metadata-0",
+        f"orders-1.{unique}-delete",
+        f"orders-2.{unique}-future",
+        f"orders-3.{unique}-stray",
+        "lost+found",
+    ):
+        (tmp_path / name).mkdir()
+    (tmp_path / "not-0").write_text("a file")
+    found = [(topic, partition, path.name) for topic, partition, path in log_dir.partition_folders()]
+    assert found == [("a-b-c", 12, "a-b-c-12"), ("orders", 0, "orders-0")]
+    assert [path.name for path in log_dir.deleted_folders()] == [f"orders-1.{unique}-delete"]
+    assert "lost+found" in caplog.text
+    assert "-future" in caplog.text
+    assert "-stray" in caplog.text
+    log_dir.release()
+
+
+def test_names_of_deleted_folders_fit_the_file_system() -> None:
+    name = deleted_folder_name("x" * 249, 1234567, "f" * 32)
+    assert len(name) == 255
+    assert name.endswith("-1234567." + "f" * 32 + "-delete")
+
+
+def test_a_damaged_checkpoint_counts_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log_dir = LogDir(tmp_path)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n7\nt 0 1\n")
+    assert log_dir.recovery_points() == {}
+    assert "damaged checkpoint" in caplog.text
+    log_dir.release()
