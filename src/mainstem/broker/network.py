@@ -37,6 +37,7 @@ class Network:
         self.connections: set[Connection] = set()
         self._config = config
         self._acceptors: list[Acceptor] = []
+        self._started = False
         self._limits = ConnectionLimits(*_limits_of(config))
         self._idle_timer: asyncio.TimerHandle | None = None
         self._broken_timer: asyncio.TimerHandle | None = None
@@ -51,6 +52,7 @@ class Network:
         return [acceptor.bound for acceptor in self._acceptors]
 
     def start(self) -> None:
+        self._started = True
         for acceptor in self._acceptors:
             acceptor.resume()
         self._schedule_idle_check()
@@ -73,7 +75,7 @@ class Network:
     def update_config(self, config: BrokerConfig) -> None:
         """The limits of connections may change while the broker runs."""
         self._limits.update(*_limits_of(config))
-        if not self._limits.full:
+        if self._started and not self._limits.full:
             for acceptor in self._acceptors:
                 acceptor.resume()
 
