@@ -275,7 +275,7 @@ class Connection:
             else:
                 size = _LARGE_FRAME_BYTES
         if rest:
-            size = min(size, max(_FIRST_BUFFER_BYTES, 4 * len(rest)))
+            size = max(len(rest), min(size, max(_FIRST_BUFFER_BYTES, 4 * len(rest))))
         old = self._buffer
         buffer = self._host.buffer_pool.take(size)
         view = memoryview(buffer)
