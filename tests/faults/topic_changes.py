@@ -30,7 +30,8 @@ from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.records.record import Record, build_batch
 from mainstem.testing import Broker
 from tests.faults.ledger import Ledger, connect, read_all
-from tests.support.scenario import new_producer_id, produce_request
+from tests.faults.load import take_producer_id
+from tests.support.scenario import produce_request
 from tests.support.wire import ConnectionClosedError, WireClient
 
 _NAMES = [f"change-{number}" for number in range(4)]
@@ -60,8 +61,13 @@ class Change:
 class TopicChanger:
     """One change after the other, noted when it is acknowledged."""
 
-    def __init__(self, ledger: Ledger, seed: int) -> None:
+    def __init__(self, ledger: Ledger, seed: int, *, flush_each: bool = False) -> None:
+        """With `flush_each`, records are written to disk before they are acknowledged, and a lost disk is
+        expected.
+        """
         self.acknowledged = 0
+        self._settings = {"flush.messages": "1"} if flush_each else {}
+        self._disk_may_fail = flush_each
         self._ledger = ledger
         self._random = Random(seed)
         self._topics: dict[str, Topic] = {}
@@ -85,7 +91,7 @@ class TopicChanger:
             self._create(client, name)
         else:
             self._random.choice([self._write, self._grow, self._alter, self._delete])(client, name, topic)
-        self._ledger.note_producer_id(new_producer_id(client))
+        take_producer_id(client, self._ledger)
         self.acknowledged += 1
 
     def _begin(self, name: str, after: Topic | None) -> Change:
@@ -93,6 +99,8 @@ class TopicChanger:
         return self._change
 
     def _done(self, change: Change, error_code: int, topic_id: bytes | None = None) -> None:
+        if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self._disk_may_fail:
+            raise ConnectionClosedError("the disk is gone, and with it the answer")
         assert error_code == 0, f"{change}: {ErrorCode(error_code).name}"
         after = change.after
         if after is not None and topic_id is not None:
@@ -113,7 +121,9 @@ class TopicChanger:
     def _create(self, client: WireClient, name: str) -> None:
         topic = Topic(ZERO_UUID, self._random.randint(1, 3), str(self._random.randint(10**9, 10**10)))
         change = self._begin(name, topic)
-        result = create_topic_result(client, name, topic.partitions, {_SETTING: topic.retention_ms})
+        result = create_topic_result(
+            client, name, topic.partitions, {_SETTING: topic.retention_ms, **self._settings}
+        )
         self._done(change, result.error_code, result.topic_id)
 
     def _write(self, client: WireClient, name: str, topic: Topic) -> None:

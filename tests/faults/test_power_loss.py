@@ -1,0 +1,44 @@
+"""The power fails: with flush.messages=1, what was acknowledged is on disk; so is every change of topics."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mainstem.protocol.errors import ErrorCode
+from mainstem.testing import Broker
+from tests.faults.filesystems import PowerFailingDisk
+from tests.faults.ledger import Ledger, connect
+from tests.faults.load import IdempotentWriter, Writer, running
+from tests.faults.topic_changes import TopicChanger, create_topic
+
+PARTITIONS = [("durable", number) for number in range(2)]
+TOPIC_CONFIGS = {"flush.messages": "1", "segment.bytes": str(1024 * 1024)}
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_what_was_acknowledged_survives_a_loss_of_power(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    ledger = Ledger()
+    changer = TopicChanger(ledger, seed, flush_each=True)
+    writers = [Writer("plain", ledger, PARTITIONS, seed), IdempotentWriter("again", ledger, PARTITIONS, seed)]
+    for writer in writers:
+        writer.expected_errors = frozenset({ErrorCode.KAFKA_STORAGE_ERROR})
+    with (
+        PowerFailingDisk(tmp_path / "disk", tmp_path / "image") as disk,
+        Broker({"log.flush.offset.checkpoint.interval.ms": 50}, data_dir=disk.path / "data") as broker,
+    ):
+        with connect(broker) as client:
+            create_topic(client, "durable", len(PARTITIONS), TOPIC_CONFIGS)
+        for _ in range(4):
+            with running(broker, ledger, [*(writer.live for writer in writers), changer.live]) as load:
+                load.await_acknowledged(random.randrange(400))
+                disk.cut_power()
+            broker.kill()
+            disk.come_back()
+            broker.start()
+            with connect(broker) as client:
+                assert ledger.check(client)
+                changer.check(client, broker)
+        assert "Traceback" not in broker.log
+        broker.stop()
