@@ -4,6 +4,7 @@ No module-level state: several nodes may live in one process.
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Required, TypedDict
@@ -62,11 +63,13 @@ class LogEnvironment:
 class DirectoryHealth:
     """Whether a log directory can be trusted. Once it has failed it stays so until a restart."""
 
-    __slots__ = ("failure", "path")
+    __slots__ = ("failure", "on_failure", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failure: str | None = None
+        # Told when the directory fails, in whatever thread found out.
+        self.on_failure: Callable[[], object] | None = None
 
     def check(self) -> None:
         """KAFKA_STORAGE_ERROR when the directory is offline."""
@@ -90,3 +93,5 @@ class DirectoryHealth:
         if self.failure is None:
             self.failure = reason
             logger.critical("log directory %s is offline until a restart: %s", self.path, reason)
+            if self.on_failure is not None:
+                self.on_failure()
