@@ -116,6 +116,8 @@ class Node:
         # Binding comes first: a taken port is found before anything on disk is touched.
         self.bound_listeners = self._network.bind([entry for entry in listeners if not entry.is_controller])
         self._log_manager = self._open_log_dirs()
+        for log_dir in self._log_manager.dirs:
+            log_dir.health.on_failure = self._directory_failed
         self._metadata_log = self._open_metadata_log()
         self.controller = ControllerShell(
             Controller(self.node_id, self.config, random_uuid, self._newest_image),
@@ -157,14 +159,17 @@ class Node:
 
     def _open_metadata_log(self) -> MetadataLog:
         meta = self.log_manager.meta
+        directory = Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0])
+        health = {log_dir.path: log_dir.health for log_dir in self.log_manager.dirs}.get(directory)
         try:
             return MetadataLog.open(
-                Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0]),
+                directory,
                 node_id=self.node_id,
                 directory_id=meta.directory_id,
                 cluster_id=meta.cluster_id,
                 config=self.config,
                 now_ms=self.clock.now_ms,
+                health=health,
             )
         except (KafkaError, MetadataLogError) as error:
             raise StartupError(str(error)) from error
@@ -293,6 +298,10 @@ class Node:
             self._apply_broker_config(image)
         if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
             await self.replicas.apply(image, topic_ids, self.config)
+
+    def _directory_failed(self) -> None:
+        """Answers that name the offline replicas are made anew. May be called from any thread."""
+        self.loop.call_soon_threadsafe(self.metadata_cache.clear)
 
     def _apply_broker_config(self, image: MetadataImage) -> None:
         self.config = self.config.with_dynamic(
