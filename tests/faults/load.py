@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from threading import Event, Thread
+from typing import Any
 
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.errors import ErrorCode
@@ -88,7 +89,7 @@ class Writer:
     def prepare(self, batch: Batch) -> Batch:
         return batch
 
-    def producer_fields(self, batch: Batch) -> dict[str, int]:
+    def producer_fields(self, batch: Batch) -> dict[str, Any]:
         return {}
 
     def _send(self, client: WireClient, batch: Batch) -> None:
@@ -135,7 +136,7 @@ class IdempotentWriter(Writer):
         self._sequences[batch.where] += len(batch.payloads)
         return batch
 
-    def producer_fields(self, batch: Batch) -> dict[str, int]:
+    def producer_fields(self, batch: Batch) -> dict[str, Any]:
         return {"producer_id": self._producer_id, "producer_epoch": 0, "base_sequence": batch.sequence}
 
 

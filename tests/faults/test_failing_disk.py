@@ -1,0 +1,92 @@
+"""A disk that fails: its directory is offline until a restart, also when the disk seems well again.
+
+Both failures are real. Cutting the power of an ext4 file system makes every operation on it fail with EIO. An
+ext4 file system in an image that cannot grow takes writes into memory and fails in the fsync; the next fsync
+succeeds, because the kernel has dropped what it could not write.
+"""
+
+from pathlib import Path
+
+from mainstem.protocol.apis.k03_metadata import MetadataRequest
+from mainstem.protocol.errors import ErrorCode
+from mainstem.testing import Broker
+from tests.faults.filesystems import FailingDisk, PowerFailingDisk, SmallDisk
+from tests.faults.ledger import Ledger, connect
+from tests.faults.load import IdempotentWriter, Writer, running, wait_until
+from tests.faults.topic_changes import create_topic, create_topic_result, write
+from tests.support.scenario import fetch_request
+from tests.support.wire import WireClient
+
+FLUSH_EACH = {"flush.messages": "1"}
+OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
+_FETCH_BY_NAME = 12
+
+
+def _fetch_error(client: WireClient, topic: str) -> int:
+    (answer,) = client.call(fetch_request(topic, 0), _FETCH_BY_NAME).responses[0].partitions
+    error_code: int = answer.error_code
+    return error_code
+
+
+def _offline_replicas(client: WireClient, name: str) -> list[int]:
+    (topic,) = [t for t in client.call(MetadataRequest(topics=None)).topics if t.name == name]
+    offline: list[int] = topic.partitions[0].offline_replicas
+    return offline
+
+
+def test_eio_takes_the_directory_offline(tmp_path: Path) -> None:
+    with (
+        PowerFailingDisk(tmp_path / "disk", tmp_path / "image") as disk,
+        Broker(data_dir=disk.path / "data") as broker,
+    ):
+        with connect(broker) as client:
+            create_topic(client, "t", 1, FLUSH_EACH)
+            assert write(client, "t", b"before:0") == ErrorCode.NONE
+            assert _offline_replicas(client, "t") == []
+            disk.cut_power()
+            assert write(client, "t", b"lost:0") == OFFLINE
+            assert write(client, "t", b"lost:1") == OFFLINE
+            assert _fetch_error(client, "t") == OFFLINE
+            assert create_topic_result(client, "new", 1).error_code == OFFLINE
+            assert _offline_replicas(client, "t") == [1]
+        assert "is offline until a restart" in broker.log
+        assert broker.running
+        assert broker.stop() == 0
+        disk.come_back()
+        assert not (disk.path / "data" / ".kafka_cleanshutdown").exists()
+        broker.start()
+        with connect(broker) as client:
+            assert [topic.name for topic in client.call(MetadataRequest(topics=None)).topics] == ["t"]
+            assert _offline_replicas(client, "t") == []
+            assert write(client, "t", b"after:0") == ErrorCode.NONE
+        assert "Traceback" not in broker.log
+        broker.stop()
+
+
+def test_a_failed_fsync_takes_the_directory_offline_although_the_next_succeeds(tmp_path: Path) -> None:
+    ledger = Ledger()
+    writers = [Writer("plain", ledger, [("t", 0)], 1), IdempotentWriter("again", ledger, [("t", 0)], 2)]
+    for writer in writers:
+        writer.expected_errors = frozenset({OFFLINE})
+    with (
+        SmallDisk(tmp_path / "below", 8 * 1024 * 1024) as below,
+        FailingDisk(tmp_path / "disk", below) as disk,
+        Broker(data_dir=disk.path / "data") as broker,
+    ):
+        with connect(broker) as client:
+            create_topic(client, "t", 1, FLUSH_EACH)
+            with running(broker, ledger, [writer.live for writer in writers]) as load:
+                load.await_acknowledged(200)
+                ballast = below.fill()
+                wait_until(lambda: all(writer.refusals for writer in writers), "a failing fsync")
+            assert "fsync of t-0 failed" in broker.log
+            ballast.unlink()
+            assert write(client, "t", b"refused:0") == OFFLINE
+            assert _fetch_error(client, "t") == OFFLINE
+        broker.kill()
+        broker.start()
+        with connect(broker) as client:
+            assert ledger.check(client) >= 200
+            assert write(client, "t", b"after:0") == ErrorCode.NONE
+        assert "Traceback" not in broker.log
+        broker.stop()
