@@ -12,7 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mainstem.broker.buffers import BufferPool, RequestMemory
-from mainstem.broker.output import Chunk, OutputQueue
+from mainstem.broker.output import Chunk, OutputQueue, Turn
 
 if TYPE_CHECKING:
     from mainstem.broker.produce_fast_path import Routes
@@ -50,6 +50,7 @@ class ConnectionHost(Protocol):
     receive_view: memoryview
     buffer_pool: BufferPool
     request_memory: RequestMemory
+    turn: Turn
     frame_bytes_max: int
 
     def handle_frame(
@@ -111,7 +112,7 @@ class Connection:
         self._frame_hint = 0
         self._muted = False
         self._reserved_bytes = 0
-        self.output = OutputQueue(host.loop, sock, self._on_drained, self._on_output_error)
+        self.output = OutputQueue(host.loop, host.turn, sock, self._on_drained, self._on_output_error)
         self._reader_registered = True
         self._loop.add_reader(self.fd, self._on_readable)
 
@@ -160,7 +161,7 @@ class Connection:
             return
         if type(reply) is bytes:
             if reply:
-                self.output.send(reply)
+                self.output.send_at_end_of_turn(reply)
         elif reply is PARKED:
             self.parked = True
         else:

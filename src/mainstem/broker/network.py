@@ -12,6 +12,7 @@ from mainstem.broker.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemo
 from mainstem.broker.connection import Connection
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.listener import Acceptor, BoundListener, ConnectionLimits
+from mainstem.broker.output import Turn
 from mainstem.config import BrokerConfig, ConfigSource, per_ip_overrides
 from mainstem.config.listeners import Listener
 
@@ -28,6 +29,7 @@ class Network:
         self.loop = loop
         self.receive_view = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self.buffer_pool = BufferPool()
+        self.turn = Turn(loop)
         queued_bytes_max = config.get("queued.max.request.bytes")
         self.request_memory = RequestMemory(
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES

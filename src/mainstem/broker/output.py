@@ -19,17 +19,39 @@ TURN_BYTES_MAX = 1024 * 1024
 _READ_AHEAD_BYTES = 1024 * 1024
 
 
+class Turn:
+    """The outputs that have something to send when the current turn of the event loop ends."""
+
+    __slots__ = ("_loop", "_outputs")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._outputs: list[OutputQueue] = []
+
+    def add(self, output: "OutputQueue") -> None:
+        if not self._outputs:
+            self._loop.call_soon(self._end)
+        self._outputs.append(output)
+
+    def _end(self) -> None:
+        outputs, self._outputs = self._outputs, []
+        for output in outputs:
+            output.end_turn()
+
+
 class OutputQueue:
     """Owns the writing side of one non-blocking socket. `on_drained` is called when a blocked queue
     emptied.
     """
 
     __slots__ = (
+        "_delayed",
         "_fd",
         "_loop",
         "_on_drained",
         "_on_error",
         "_send",
+        "_turn",
         "_warming",
         "_writer_registered",
         "chunks",
@@ -39,11 +61,14 @@ class OutputQueue:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        turn: "Turn",
         sock: socket.socket,
         on_drained: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
+        self._turn = turn
+        self._delayed = b""
         self._send = sock.send
         self._fd = sock.fileno()
         # What is still unsent; the connection takes no further request while there is anything.
@@ -54,8 +79,25 @@ class OutputQueue:
         self._warming = False
         self.last_progress = 0.0  # when the client last took something of what had to wait
 
+    def send_at_end_of_turn(self, data: bytes) -> None:
+        """Send when every socket that is readable in this turn of the loop has been served.
+
+        Answers that leave one after the other wake a client once for many of them, instead of once for each.
+        """
+        if not self._delayed:
+            self._turn.add(self)
+        self._delayed += data
+
+    def end_turn(self) -> None:
+        """Send what was delayed, unless something else has taken it along meanwhile."""
+        if self._delayed:
+            self.send(b"")
+
     def send(self, data: bytes) -> None:
         """Send one complete response that is plain bytes: the path of nearly every small request."""
+        if self._delayed:
+            data = self._delayed + data
+            self._delayed = b""
         if not self.chunks:
             try:
                 sent = self._send(data)
@@ -73,6 +115,9 @@ class OutputQueue:
 
     def send_chunks(self, chunks: list[Chunk]) -> None:
         """Send one response made of several chunks, file ranges among them."""
+        if self._delayed:
+            self.chunks.append(self._delayed)
+            self._delayed = b""
         self.chunks.extend(chunks)
         if not self._writer_registered and not self._warming:
             self._drain()
@@ -83,6 +128,7 @@ class OutputQueue:
             self._loop.remove_writer(self._fd)
             self._writer_registered = False
         self.chunks.clear()
+        self._delayed = b""
 
     def _watch(self) -> None:
         if not self._writer_registered:
