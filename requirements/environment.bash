@@ -76,6 +76,8 @@ make_environment() {
         local site_packages
         site_packages=$(echo "$root"/.venv/lib/python3.*/site-packages)
         echo ../../../../src >"$site_packages/mainstem-src.pth"
+        # Compiled now: where writing bytecode is switched off, every start would compile the sources again.
+        "$root/.venv/bin/python" -m compileall -q "$root/src" >&2 || true
         rm -f "$root/.venv/mainstem-unfinished"
         [[ $kind == runtime ]] || cp "$root/requirements/runtime.txt" "$root/.venv/mainstem-runtime.stamp"
         cp "$root/requirements/$kind.txt" "$root/.venv/mainstem-$kind.stamp"
