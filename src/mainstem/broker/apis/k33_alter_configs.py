@@ -25,9 +25,7 @@ async def handle(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConf
             denied.append((resource, code))
     request.resources = allowed
     try:
-        response = await ctx.node.controller.submit(
-            lambda controller: controller.alter_configs(request)
-        )
+        response = await ctx.node.controller.submit(lambda controller: controller.alter_configs(request))
     except KafkaError as error:
         response = AlterConfigsResponse(responses=[_failed(r, error) for r in allowed])
     response.responses += [_failed(resource, KafkaError(code)) for resource, code in denied]
