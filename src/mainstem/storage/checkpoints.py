@@ -82,7 +82,7 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int], *, sync: bo
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
     """The checkpoint's offsets; empty when there is no such file."""
     try:
-        text = path.read_text()
+        text = path.read_text(errors="replace")
     except FileNotFoundError:
         return {}
     offsets: dict[TopicPartition, int] = {}
@@ -132,7 +132,7 @@ def take_clean_shutdown(directory: Path) -> int | None:
     """Remove the marker; the broker epoch in it (-1 if unreadable), or None when there was no marker."""
     path = directory / CLEAN_SHUTDOWN
     try:
-        text = path.read_text()
+        text = path.read_text(errors="replace")
     except FileNotFoundError:
         return None
     path.unlink()

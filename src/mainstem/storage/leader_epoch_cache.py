@@ -51,7 +51,7 @@ class LeaderEpochCache:
 
     def _load(self) -> list[tuple[int, int]]:
         try:
-            with open(self.path, encoding="utf-8") as file:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
         except FileNotFoundError:
             return []

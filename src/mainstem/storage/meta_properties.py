@@ -43,7 +43,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     """The content, None without such a file; LogDirInvalidError when it is not one of version 1."""
     path = directory / FILE_NAME
     try:
-        text = path.read_text()
+        text = path.read_text(errors="replace")
     except FileNotFoundError:
         return None
     fields: dict[str, str] = {}
