@@ -23,6 +23,7 @@ from mainstem.protocol.apis.k00_produce import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.headers import encode_response_header, is_flexible
 from mainstem.protocol.primitives import write_uvarint
+from mainstem.records.batch import is_transactional
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
@@ -111,8 +112,11 @@ def try_produce(
         if pos + length != end:
             return None
     partition = route.partition
+    records = frame[pos : pos + length]
+    if is_transactional(records):
+        return None
     try:
-        result = partition.append(frame[pos : pos + length], node.clock.now_ms())
+        result = partition.append(records, node.clock.now_ms())
     except KafkaError as error:
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # a failed write leaves the offset given

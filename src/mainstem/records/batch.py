@@ -110,6 +110,11 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     return BatchHeader._make(HEADER.unpack_from(buf, pos))
 
 
+def is_transactional(buf: Buffer) -> bool:
+    """Whether the batch at the front of `buf`, which may be cut off, is part of a transaction."""
+    return len(buf) >= HEADER_SIZE and bool(buf[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_MASK)
+
+
 def batch_size(buf: Buffer, pos: int = 0) -> int:
     """Bytes that the batch at `pos` says it occupies."""
     return int(_LENGTH.unpack_from(buf, pos + LENGTH_POSITION)[0]) + LOG_OVERHEAD

@@ -1,7 +1,7 @@
 """Requests that wait until an offset is reached, in the order of their offsets.
 
-Appends to a log come in offset order, so waiters do too, and taking the satisfied ones is popping from
-the front.
+Appends to a log come in offset order, so waiters nearly always do too, and taking the satisfied ones is
+popping from the front. Only a batch that is sent again waits for an offset that is behind already.
 """
 
 from collections import deque
@@ -19,9 +19,11 @@ class OffsetWaiters(Generic[W]):
         self.waiting: deque[tuple[int, W]] = deque()
 
     def add(self, offset: int, waiter: W) -> None:
-        """Wait for `offset`, which is never below that of a waiter that came before."""
-        assert not self.waiting or self.waiting[-1][0] <= offset
-        self.waiting.append((offset, waiter))
+        """Wait for `offset`."""
+        place = len(self.waiting)
+        while place and self.waiting[place - 1][0] > offset:
+            place -= 1
+        self.waiting.insert(place, (offset, waiter))
 
     def remove(self, waiter: W) -> None:
         """Forget a waiter that timed out or whose client is gone."""

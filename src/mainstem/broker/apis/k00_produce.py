@@ -22,6 +22,7 @@ from mainstem.protocol.apis.k00_produce import (
     TopicProduceResponse,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.batch import is_transactional
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.storage.errors import InvalidRecordError
 
@@ -52,7 +53,8 @@ class Produce:
         self._request = request
         self.response = ProduceResponse()
         self.first_error: str | None = None
-        self.waiting: dict[Partition, PartitionProduceResponse] = {}
+        # By partition, in the order of their offsets: a request may name a partition twice.
+        self.waiting: dict[Partition, list[PartitionProduceResponse]] = {}
 
     def append(self) -> None:
         """Append every partition's batch; each has its own result."""
@@ -80,7 +82,13 @@ class Produce:
                 _check_enough_replicas(partition)
             node = self._ctx.node
             assert isinstance(data.records, memoryview)
+            if is_transactional(data.records):
+                raise KafkaError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "a transactional batch needs a transactional id; transactions are not served yet",
+                )
             result = partition.append(data.records, node.clock.now_ms())
+            partition.flush_in_time()
         except KafkaError as error:
             return self._failed(data.index, error)
         response = PartitionProduceResponse(
@@ -90,7 +98,7 @@ class Produce:
             log_start_offset=partition.log.log_start_offset,
         )
         if acks and not partition.is_committed(result.last_offset, acks):
-            self.waiting[partition] = response
+            self.waiting.setdefault(partition, []).append(response)
             partition.add_ack_waiter(result.last_offset, acks, self)
         return response
 
@@ -134,9 +142,13 @@ class Produce:
 
     def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
         """One of the partitions is done, well or not; the answer leaves with the last of them."""
-        response = self.waiting.pop(partition)
+        responses = self.waiting[partition]
+        response = responses.pop(0)
+        if not responses:
+            del self.waiting[partition]
         if error != ErrorCode.NONE:
             response.error_code = error
+            response.error_message = error.message
             response.base_offset = -1
         elif self._request.acks == _ACKS_ALL and not partition.leader.has_enough_replicas(
             partition.log.config.min_insync_replicas
@@ -147,8 +159,9 @@ class Produce:
             self._ctx.reply(self.response)
 
     def _expire(self) -> None:
-        for partition, response in self.waiting.items():
-            response.error_code = ErrorCode.REQUEST_TIMED_OUT
+        for partition, responses in self.waiting.items():
+            for response in responses:
+                response.error_code = ErrorCode.REQUEST_TIMED_OUT
             partition.remove_ack_waiter(self)
         self.waiting.clear()
         self._ctx.reply(self.response)
