@@ -27,16 +27,15 @@ Connect = Callable[..., Awaitable[Client]]
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    runner: asyncio.Runner = pyfuncitem.funcargs.get("runner") or pyfuncitem._request.getfixturevalue(
-        "runner"
-    )
+    runner = pyfuncitem.funcargs["runner"]
+    assert isinstance(runner, asyncio.Runner)
     names = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), TEST_SECONDS_MAX))
     return True
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def runner() -> Iterator[asyncio.Runner]:
     """The event loop of all tests of a file."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -23,7 +23,7 @@ from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, Fetch
 from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
-from mainstem.records.batch import iter_headers
+from mainstem.records.batch import BatchHeader, iter_headers, read_header
 from mainstem.records.record import Record, build_batch, iter_records
 from mainstem.testing.in_process import InProcessBroker
 
@@ -203,6 +203,11 @@ def values_of(records: Any) -> list[bytes | None]:
     for position, header in iter_headers(data):
         found += [record.value for record in iter_records(data[position : position + header.size])]
     return found
+
+
+def header_of(records: Any) -> BatchHeader:
+    """The header of the first of the fetched batches."""
+    return read_header(bytes(records))
 
 
 def partition_of(broker: InProcessBroker, topic: Topic, index: int = 0) -> Any:
