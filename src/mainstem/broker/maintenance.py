@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from mainstem.protocol.errors import KafkaError
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.log import Log
 
@@ -25,6 +26,7 @@ class Maintenance:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._tasks: list[asyncio.Task[None]] = []
+        self._high_watermarks: dict[tuple[str, int], int] = {}
 
     def start(self) -> None:
         config = self._node.config
@@ -75,24 +77,26 @@ class Maintenance:
                 await asyncio.sleep(0)
 
     async def _checkpoint(self) -> None:
-        """Make old batches durable and write down up to where, so that a crash costs a short scan only."""
-        await self._flush(
-            log for log in self._node.log_manager if log.flush_is_due(self._node.clock.now_ms())
-        )
+        """Make closed segments durable and write down up to where: a crash then costs a short scan only."""
+        for log in list(self._node.log_manager):
+            if log.recovery_point < log.active_segment.base_offset and log.health.failure is None:
+                await self._flush(log)
         self._node.log_manager.checkpoint(sync=False)
 
-    async def _flush(self, logs: Any) -> None:
-        for log in list(logs):
-            await self._flush_one(log)
-
-    async def _flush_one(self, log: Log) -> None:
-        work = log.flush_begin()
-        await self._node.loop.run_in_executor(None, work.run)
+    async def _flush(self, log: Log) -> None:
+        try:
+            work = log.flush_begin()
+            await self._node.loop.run_in_executor(None, work.run)
+        except KafkaError as error:
+            logger.error("cannot flush %s: %s", log.name, error)
+            return
         log.flush_end(work, self._node.clock.now_ms())
 
     async def _checkpoint_high_watermarks(self) -> None:
         offsets = {(p.topic, p.index): p.leader.high_watermark for p in self._node.replicas.all()}
-        self._node.log_manager.checkpoint_high_watermarks(offsets, sync=False)
+        if offsets != self._high_watermarks:
+            self._high_watermarks = offsets
+            self._node.log_manager.checkpoint_high_watermarks(offsets, sync=False)
 
     async def _remove_deleted(self) -> None:
         deletions = self._node.log_manager.environment.deletions

@@ -27,7 +27,6 @@ from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import DirectoryHealth
-from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)

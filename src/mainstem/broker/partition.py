@@ -37,6 +37,7 @@ class Partition:
 
     __slots__ = (
         "_flush_running",
+        "_flush_timer",
         "_flush_wanted",
         "_loop",
         "deleted",
@@ -64,6 +65,7 @@ class Partition:
         self.deleted = False
         self._loop = loop
         self._flush_wanted = 0
+        self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_running = False
 
     def __repr__(self) -> str:
@@ -104,6 +106,12 @@ class Partition:
         )
         raise KafkaError(code, f"{self} is at leader epoch {self.leader.leader_epoch}, not {epoch}")
 
+    def flush_in_time(self) -> None:
+        """See to it that `flush.ms` from now at the latest everything appended until then is on disk."""
+        flush_ms = self.log.config.flush_ms
+        if flush_ms != _NEVER and self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(flush_ms / 1000, self._flush_because_of_time)
+
     def is_committed(self, last_offset: int, acks: int) -> bool:
         """Whether a produce with these `acks` may be answered for a batch that ends at `last_offset`."""
         leader = self.leader
@@ -129,6 +137,8 @@ class Partition:
     def delete(self) -> None:
         """The topic is gone: everybody who waits is answered now."""
         self.deleted = True
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
         self.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self.wake_fetches()
 
@@ -146,11 +156,17 @@ class Partition:
 
     # ---- fsync off the loop
 
+    def _flush_because_of_time(self) -> None:
+        self._flush_timer = None
+        log = self.log
+        if not self.deleted and log.health.failure is None and log.recovery_point < log.log_end_offset:
+            self._start_flush()
+
     def _start_flush(self) -> None:
         if self._flush_running:
             return
-        self._flush_running = True
         work = self.log.flush_begin()
+        self._flush_running = True
         future = self._loop.run_in_executor(None, work.run)
         future.add_done_callback(lambda done: self._flushed(done, work))
 

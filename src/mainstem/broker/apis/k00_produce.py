@@ -85,7 +85,7 @@ class Produce:
             if is_transactional(data.records):
                 raise KafkaError(
                     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "a transactional batch needs a transactional id; transactions are not served yet",
+                    "a transactional batch needs a transactional id, and transactions are not served yet",
                 )
             result = partition.append(data.records, node.clock.now_ms())
             partition.flush_in_time()
