@@ -1,13 +1,12 @@
-"""The command as a person runs it: a process of its own, against a real broker."""
+"""The command as a person runs it, against a real broker."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from mainstem.testing import Broker
+from tests.cli.command import run_command
 
 Mainstem = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -23,16 +22,9 @@ def broker() -> Iterator[Broker]:
 def mainstem(broker: Broker) -> Mainstem:
     """Runs `mainstem ARGUMENTS` with that broker as its default and gives what it printed."""
 
-    def run(*arguments: str, stdin: str = "", timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers, "COLUMNS": "100"}
-        return subprocess.run(
-            [sys.executable, "-m", "mainstem", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=environment,
-            timeout=timeout_s,
-            check=False,
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return run_command(
+            *arguments, stdin=stdin, environment={"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers}
         )
 
     return run

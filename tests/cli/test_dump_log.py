@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,13 @@ from mainstem.records.record import Record, build_batch
 from mainstem.storage.checkpoints import RECOVERY_POINTS, write_offsets, write_partition_metadata
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from mainstem.storage.producer_state import ProducerState, write_snapshot
+from tests.cli.command import run_command
 
 TIME_MS = 1_800_000_000_000
 
 
 def dump(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mainstem", "dump-log", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_command("dump-log", *map(str, arguments))
 
 
 def entries(*arguments: object) -> list[dict[str, object]]:

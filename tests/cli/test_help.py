@@ -1,12 +1,11 @@
 """`--help` teaches: every command shows what it does, and examples that are real command lines."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from mainstem import __version__
+from tests.cli.command import run_command
 
 COMMANDS = [
     ("up",),
@@ -17,23 +16,13 @@ COMMANDS = [
 ]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mainstem", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_the_version() -> None:
     for flag in ("--version", "-V"):
-        assert run(flag).stdout == f"mainstem {__version__}\n"
+        assert run_command(flag).stdout == f"mainstem {__version__}\n"
 
 
 def test_no_arguments_show_the_commands() -> None:
-    shown = run()
+    shown = run_command()
     text = shown.stdout + shown.stderr
     for name in ("up", "topics", "produce", "consume", "dump-log"):
         assert re.search(rf"^\W*{name} ", text, re.M), name
@@ -42,7 +31,7 @@ def test_no_arguments_show_the_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_each_command_explains_itself_with_examples(command: tuple[str, ...]) -> None:
     for flag in ("--help", "-h"):
-        shown = run(*command, flag)
+        shown = run_command(*command, flag)
         assert shown.returncode == 0, shown.stderr
         assert f"Usage: mainstem {' '.join(command)}" in shown.stdout
         assert "Examples" in shown.stdout
@@ -50,7 +39,7 @@ def test_each_command_explains_itself_with_examples(command: tuple[str, ...]) ->
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    result = run("strat")
+    result = run_command("strat")
     assert result.returncode == 2
     assert "strat" in result.stderr
     assert "Traceback" not in result.stderr

@@ -135,7 +135,7 @@ _HINTS = {
     KafkaError.TOPIC_EXCEPTION: "names hold letters, digits, dot, underscore and hyphen, at most 249 of them",
     KafkaError.INVALID_CONFIG: "docs/configuration.md lists every topic setting with its range",
     KafkaError.MSG_SIZE_TOO_LARGE: "raise it: `mainstem topics alter TOPIC --config max.message.bytes=N`",
-    KafkaError.INVALID_RECORD: "a compacted topic takes only messages with keys: give --key or --key-separator",
+    KafkaError.INVALID_RECORD: "a compacted topic takes only messages with keys: see --key-separator",
     KafkaError.UNSUPPORTED_VERSION: "the broker does not serve this request",
 }
 
