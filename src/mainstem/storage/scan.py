@@ -7,7 +7,7 @@ CorruptSegmentError; nobody here guesses where the next batch might begin.
 import os
 from collections.abc import Iterator
 
-from mainstem.records.batch import HEADER, HEADER_SIZE, HOP, LOG_OVERHEAD, BatchHeader
+from mainstem.records.batch import HEADER, HEADER_SIZE, HOP, LOG_OVERHEAD, MAGIC, BatchHeader
 
 _CHUNK_BYTES = 8192
 _LONG_CHUNK_BYTES = 64 * 1024
@@ -21,6 +21,18 @@ class CorruptSegmentError(Exception):
         super().__init__(f"{reason} at position {position}")
         self.position = position
         self.reason = reason
+
+
+def begins_batch(fd: int, position: int, end: int, first_offset: int, last_offset: int) -> bool:
+    """Whether a batch with offsets between these two begins at `position`, as far as its header shows."""
+    if not 0 <= position <= end - HEADER_SIZE:
+        return False
+    base_offset, length, magic, delta = HOP.unpack(os.pread(fd, HOP.size, position))
+    return bool(
+        magic == MAGIC
+        and _LENGTH_MIN <= length <= end - position - LOG_OVERHEAD
+        and first_offset <= base_offset <= base_offset + delta <= last_offset
+    )
 
 
 def find_offset(fd: int, position: int, end: int, target: int) -> tuple[int, int, int] | None:

@@ -4,12 +4,15 @@ The log writes the active segment itself, for speed; whatever else happens to a 
 is opened on first use and may be closed again by the handle cache at any time.
 """
 
+import logging
 import os
 import struct
 
 from mainstem.storage.file_range import FileHandle, HandleCache
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from mainstem.storage.scan import find_offset, iter_batch_headers, last_boundary
+from mainstem.storage.scan import begins_batch, find_offset, iter_batch_headers, last_boundary
+
+logger = logging.getLogger(__name__)
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -276,13 +279,26 @@ class Segment:
             known = self._positions.get(offset)
             if known is not None:
                 return known if known < self.size else None
-        entry = self.offset_index.floor(offset - self.base_offset)
+        entry = self._index_floor(offset - self.base_offset)
         found = find_offset(self.file().fd, entry[1] if entry else 0, self.size, offset)
         return found[0] if found else None
 
+    def _index_floor(self, value: int, column: int = 0) -> tuple[int, int] | None:
+        """The last entry of the offset index up to `value`. If it leads nowhere, the indexes are made again:
+        only their ends were looked at when they were opened.
+        """
+        entry = self.offset_index.floor(value, column)
+        if entry is not None and not begins_batch(
+            self.file().fd, entry[1], self.size, self.base_offset, self.base_offset + entry[0]
+        ):
+            logger.warning("rebuilding the indexes of %s: an entry is wrong", self.path(LOG_SUFFIX))
+            self.rebuild_indexes()
+            entry = self.offset_index.floor(value, column)
+        return entry
+
     def boundary_before(self, position: int, limit: int) -> tuple[int, int]:
         """The last batch boundary between `position` and `limit`, and the offset that follows it."""
-        entry = self.offset_index.floor(limit, 1)
+        entry = self._index_floor(limit, 1)
         start = max(position, entry[1]) if entry else position
         fd = self.file().fd
         if start > position and (limit - start) * _BOUNDARY_LOSS < limit - position:
