@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -71,11 +72,15 @@ def limited_file_size(size: int) -> Iterator[Callable[[], None]]:
 
 def fill(log: Log) -> int:
     """Append until the disk is full; returns the number of acknowledged records."""
-    with pytest.raises(KafkaError, match="t-0.*room") as refused:
-        for _ in range(1000):
-            append(log, value=VALUE)
+    with pytest.raises(KafkaError, match=r"t-0.*room") as refused:
+        append_forever(log)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     return log.log_end_offset
+
+
+def append_forever(log: Log) -> NoReturn:
+    while True:
+        append(log, value=VALUE)
 
 
 def test_appends_are_refused_and_reading_goes_on(room: Room) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
-from mainstem.storage.log_dir import LogDir, deleted_folder_name
+from mainstem.storage.log_dir import DELETE_SUFFIX, LogDir, retired_folder_name
 from tests.storage.log_helpers import NOW_MS
 
 
@@ -25,8 +25,13 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
 
 def test_another_process_is_kept_out_too(tmp_path: Path) -> None:
     owner = LogDir(tmp_path)
-    program = f"from pathlib import Path; from mainstem.storage.log_dir import LogDir; LogDir(Path({str(tmp_path)!r}))"
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    program = (
+        "import sys; from pathlib import Path; from mainstem.storage.log_dir import LogDir\n"
+        "LogDir(Path(sys.argv[1]))"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
     assert other.returncode != 0
     assert "in use by another broker" in other.stderr
     owner.release()
@@ -76,7 +81,7 @@ def test_folders_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture
 
 
 def test_names_of_deleted_folders_fit_the_file_system() -> None:
-    name = deleted_folder_name("x" * 249, 1234567, "f" * 32)
+    name = retired_folder_name("x" * 249, 1234567, "f" * 32, DELETE_SUFFIX)
     assert len(name) == 255
     assert name.endswith("-1234567." + "f" * 32 + "-delete")
 

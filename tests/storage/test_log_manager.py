@@ -176,6 +176,31 @@ def test_the_folder_of_an_earlier_topic_makes_way(tmp_path: Path) -> None:
     logs.close()
 
 
+def test_a_folder_of_no_topic_is_set_aside_and_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs = loaded(tmp_path)
+    append(logs.create("orders", 0, TOPIC_ID, LogConfig(), NOW_MS), 5)
+    logs.set_aside("orders", 0)
+    assert len(logs.environment.deletions) == 0
+    logs.close()
+    (folder,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert folder.name.endswith("-stray")
+    assert str(folder) in caplog.text
+    assert len(loaded(tmp_path)) == 0
+
+
+def test_a_lost_topic_id_is_written_again(tmp_path: Path) -> None:
+    logs = loaded(tmp_path)
+    append(logs.create("orders", 0, TOPIC_ID, LogConfig(), NOW_MS), 5)
+    logs.close()
+    (tmp_path / "orders-0" / "partition.metadata").unlink()
+    logs = loaded(tmp_path)
+    assert logs.create("orders", 0, TOPIC_ID, LogConfig(), NOW_MS).log_end_offset == 5
+    assert (tmp_path / "orders-0" / "partition.metadata").exists()
+    logs.close()
+
+
 def test_file_handles_are_bounded(tmp_path: Path) -> None:
     logs = manager(tmp_path, open_files_max=4)
     made = [logs.create("t", partition, TOPIC_ID, LogConfig(), NOW_MS) for partition in range(20)]

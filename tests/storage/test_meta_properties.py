@@ -40,5 +40,5 @@ def test_no_file_is_no_identity(tmp_path: Path) -> None:
 )
 def test_what_is_not_version_one_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
-    with pytest.raises(LogDirInvalidError, match="meta.properties"):
+    with pytest.raises(LogDirInvalidError, match=r"meta\.properties"):
         read_meta_properties(tmp_path)

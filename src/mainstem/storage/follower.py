@@ -80,7 +80,7 @@ def _fits(log: "Log", group_bytes: int, header: BatchHeader) -> bool:
 def _write_group(log: "Log", data: memoryview, group: list[Placed]) -> None:
     """One write for batches of one segment, then the bookkeeping for each."""
     for _, header in group:
-        if header.partition_leader_epoch > log.leader_epochs.latest_epoch:
+        if header.partition_leader_epoch > log.leader_epochs.latest_epoch or log.leader_epochs.dirty:
             log.begin_epoch(header.partition_leader_epoch, header.base_offset)
     segment = log.active_segment
     start = group[0][0]

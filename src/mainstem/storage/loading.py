@@ -49,7 +49,7 @@ def open_log(
         write_partition_metadata(path, topic_id)
     elif topic_id is None:
         topic_id = read_partition_metadata(path)
-    state = ProducerState()
+    state, closed_well = ProducerState(), True
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
         end_offset = max(log_start_offset, recovery_point)
@@ -63,7 +63,7 @@ def open_log(
             path, recovery_point, config.index_interval_bytes, now_ms
         )
         end_offset, state = report.log_end_offset, report.producer_state
-        recovery_point = min(recovery_point, end_offset)
+        recovery_point, closed_well = min(recovery_point, end_offset), False
         segments = list_segments(path, environment.handles, now_ms)
     segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
     log = Log(
@@ -79,6 +79,7 @@ def open_log(
         producer_state=state,
         health=options.get("health") or DirectoryHealth(directory.parent),
         environment=environment,
+        closed_well=closed_well,
         now_ms=now_ms,
     )
     state.remove_expired(now_ms, environment.producer_id_expiration_ms)
@@ -106,9 +107,7 @@ def _remove_leftovers(path: str, names: set[str]) -> None:
 def _is_believable(segments: list[Segment], names: set[str], end_offset: int) -> bool:
     """Whether the files can be what a clean stop at `end_offset` left."""
     active = segments[-1]
-    if end_offset < active.base_offset or (active.size == 0 and end_offset != active.base_offset):
-        return False
-    if active.size and end_offset == active.base_offset:
+    if end_offset < active.base_offset or (active.size > 0 and end_offset == active.base_offset):
         return False
     return all(
         f"{segment.base_offset:020d}{suffix}" in names

@@ -63,13 +63,13 @@ class Log:
     __slots__ = (
         "_after_ms",
         "_before_ms",
+        "_closed_end_offset",
         "_flush_ms_at",
         "_flush_offset_at",
         "_index_bytes_max",
         "_index_interval_bytes",
         "_last_epoch",
         "_max_message_bytes",
-        "_opened_end_offset",
         "_rewrites",
         "_segment_bytes",
         "_stamps",
@@ -108,6 +108,7 @@ class Log:
         producer_state: ProducerState,
         health: DirectoryHealth,
         environment: LogEnvironment,
+        closed_well: bool,
         now_ms: int,
     ) -> None:
         self.directory = directory
@@ -127,7 +128,8 @@ class Log:
         self.environment = environment
         self.last_flush_ms = now_ms
         self._truncations = 0
-        self._opened_end_offset = log_end_offset
+        # Where the log ended when everything about it was on disk; a close has nothing to do at this offset.
+        self._closed_end_offset = log_end_offset if closed_well else -1
         self.forget_epoch()
         self.update_config(config)
 
@@ -432,7 +434,7 @@ class Log:
 
     def prepare_close(self) -> FlushWork | None:
         """Write what the next start wants to find; returns the fsync that is left to do, if any."""
-        if self._truncations == 0 and self.log_end_offset == self._opened_end_offset:
+        if self._truncations == 0 and self.log_end_offset == self._closed_end_offset:
             return None
         self.active_segment.seal()
         self.leader_epochs.write()

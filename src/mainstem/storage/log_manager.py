@@ -1,4 +1,4 @@
-"""All logs of a node, over one or more directories: loading, creating, deleting, checkpoints, maintenance.
+"""All logs of a node, over one or more directories: loading, creating, deleting, checkpoints.
 
 It decides where a log lies and when its files go; what is in a log is the log's own business. Nothing here
 runs by itself: the broker calls it with the time.
@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-
-from msgspec import Struct
 
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import KafkaError
@@ -25,7 +23,6 @@ from mainstem.storage.checkpoints import (
     write_offsets,
     write_partition_metadata,
 )
-from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import (
     DEFAULT_OPEN_FILES_MAX,
     DEFAULT_PRODUCER_ID_EXPIRATION_MS,
@@ -39,17 +36,7 @@ from mainstem.storage.meta_properties import MetaProperties
 
 logger = logging.getLogger(__name__)
 
-_DELETIONS_PER_TURN = 16
 _FLUSH_THREADS = 16
-
-
-class Maintenance(Struct):
-    """What a turn of maintenance did, and what it leaves for a thread."""
-
-    deleted_segments: int
-    expired_producers: int
-    removable: list[str]  # paths whose time has come, for `remove_path`
-    to_flush: list[Log]  # logs whose `flush.ms` has passed
 
 
 class LogManager:
@@ -120,32 +107,41 @@ class LogManager:
     # ---- loading, creating, deleting
 
     def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        """Open the logs of all directories; after a crash, those with a tail to check are recovered."""
+        """Open the logs of all directories; after a crash, those with a tail to check are recovered.
+
+        A directory that cannot be read goes offline and leaves the others alone.
+        """
         for log_dir in self.dirs:
-            for folder in log_dir.deleted_folders():
-                self.environment.deletions.add(str(folder), now_ms)
-            recovery_points = log_dir.recovery_points()
-            log_start_offsets = log_dir.log_start_offsets()
-            for topic, partition, folder in log_dir.partition_folders():
-                key = (topic, partition)
-                if key in self._logs:
-                    raise LogDirInvalidError(
-                        f"partition {topic}-{partition} is in {self._dir_of[key].path} and {log_dir.path}"
-                    )
-                log = Log.open(
-                    folder,
-                    topic,
-                    partition,
-                    None,
-                    config_of(topic),
-                    now_ms=now_ms,
-                    clean=log_dir.clean and key in recovery_points,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=log_start_offsets.get(key, 0),
-                    health=log_dir.health,
-                    environment=self.environment,
+            try:
+                self._load_dir(log_dir, config_of, now_ms)
+            except OSError as error:
+                log_dir.health.fail(f"cannot load its logs: {error}")
+
+    def _load_dir(self, log_dir: LogDir, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+        for folder in log_dir.deleted_folders():
+            self.environment.deletions.add(str(folder), now_ms)
+        recovery_points = log_dir.recovery_points()
+        log_start_offsets = log_dir.log_start_offsets()
+        for topic, partition, folder in log_dir.partition_folders():
+            key = (topic, partition)
+            if key in self._logs:
+                raise LogDirInvalidError(
+                    f"partition {topic}-{partition} is in {self._dir_of[key].path} and {log_dir.path}"
                 )
-                self._add(log, log_dir)
+            log = Log.open(
+                folder,
+                topic,
+                partition,
+                None,
+                config_of(topic),
+                now_ms=now_ms,
+                clean=log_dir.clean and key in recovery_points,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=log_start_offsets.get(key, 0),
+                health=log_dir.health,
+                environment=self.environment,
+            )
+            self._add(log, log_dir)
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int) -> Log:
         """The log of this partition, made in the directory with the fewest partitions if it is not there."""
@@ -222,29 +218,6 @@ class LogManager:
             raise log_dir.health.refuse(error, f"cannot rename {log.directory}") from error
         log.moved_to(target)
         return log
-
-    # ---- maintenance
-
-    def run_maintenance(self, now_ms: int, high_watermark_of: Callable[[Log], int]) -> Maintenance:
-        """Retention and expiry for all logs. What takes time is returned, to be done in a thread."""
-        deleted = expired = 0
-        to_flush: list[Log] = []
-        for log in self._logs.values():
-            if log.health.failure is not None:
-                continue
-            deleted += log.delete_old_segments(now_ms, high_watermark_of(log))
-            expired += log.expire_producers(now_ms)
-            if log.flush_is_due(now_ms):
-                to_flush.append(log)
-        removable = self.environment.deletions.take_due(now_ms, _DELETIONS_PER_TURN)
-        return Maintenance(deleted, expired, removable, to_flush)
-
-    def remove_deleted(self, now_ms: int, limit: int = _DELETIONS_PER_TURN) -> int:
-        """Remove deleted files whose time has come, here and now; returns how many."""
-        paths = self.environment.deletions.take_due(now_ms, limit)
-        for path in paths:
-            remove_path(path)
-        return len(paths)
 
     # ---- checkpoints
 
