@@ -160,6 +160,9 @@ class FetchSessionCache:
                 f"fetch session {session.session_id} changed between topic names and topic ids",
             )
         session.update(request)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchContext((), None, incremental=False)
         session.epoch = session.epoch + 1 if session.epoch < _EPOCH_MAX else 1
         session.last_used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)  # keep the oldest first

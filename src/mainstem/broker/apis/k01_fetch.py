@@ -40,6 +40,8 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked
         return FetchResponse(error_code=error.code)
     fetch = Fetch(ctx, request, context)
     fetch.read()
+    # No answer can be larger than the limit, so there is no use in waiting for more than that.
+    request.min_bytes = min(request.min_bytes, request.max_bytes, node.fetch_bytes_max)
     if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not context.partitions:
         return fetch.response()
     fetch.park()
@@ -185,6 +187,10 @@ class Fetch:
         loop = self._ctx.node.loop
         self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._finish)
         self._ctx.connection.waiter = self
+        if self.size:
+            # The limit of the whole answer may have cut it short, and then there is nothing to wait for.
+            for partition in self._partitions:
+                self.touched(partition)
 
     def touched(self, partition: Partition) -> None:
         """The partition moved: look again on the next turn of the loop, once for everything that moved in
