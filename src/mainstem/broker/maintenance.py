@@ -68,7 +68,11 @@ class Maintenance:
             if partition.deleted or partition.log.health.failure is not None:
                 continue
             now_ms = node.clock.now_ms()
-            removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
+            try:
+                removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
+            except KafkaError as error:
+                logger.error("cannot remove old segments of %s: %s", partition, error)
+                continue
             expiration_ms = node.config.get("producer.id.expiration.ms")
             partition.log.producer_state.remove_expired(now_ms, expiration_ms)
             if removed:

@@ -25,6 +25,8 @@ from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 _TOPIC_IDS_SINCE: Final = 12
 _CACHED_ANSWERS_MAX: Final = 256
+_CACHED_BYTES_MAX: Final = 16 * 1024 * 1024  # about: no more answers of a size than would fill this
+_NULL_NAMES_SINCE: Final = 12
 
 
 def handle(ctx: RequestContext, request: MetadataRequest) -> Any:
@@ -50,14 +52,17 @@ def _cached(ctx: RequestContext, request: MetadataRequest) -> EncodedBody:
         names,
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
+        [entry.health.failure is None for entry in ctx.node.log_manager.dirs].count(False),
     )
     cache = ctx.node.metadata_cache
     body = cache.get(key)
     if body is None:
         body = ctx.encode(_respond(ctx, request))
-        if len(cache) >= _CACHED_ANSWERS_MAX:
+        size = sum(map(len, body.chunks))
+        if len(cache) >= min(_CACHED_ANSWERS_MAX, _CACHED_BYTES_MAX // (size + 1)):
             cache.clear()
-        cache[key] = body
+        if size <= _CACHED_BYTES_MAX:
+            cache[key] = body
     return body
 
 
@@ -71,7 +76,7 @@ def _respond(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
             if ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name)
         ]
     elif _uses_topic_ids_too_early(ctx, request):
-        response.topics = [_failed(t, ErrorCode.INVALID_REQUEST) for t in request.topics]
+        response.topics = [_failed(ctx, t, ErrorCode.INVALID_REQUEST) for t in request.topics]
     else:
         response.topics = [_answer(ctx, request, topic) for topic in request.topics]
     return response
@@ -123,22 +128,24 @@ def _answer(
     if asked.topic_id != ZERO_UUID:
         topic = image.topics_by_id.get(asked.topic_id)
         if topic is None:
-            return _failed(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _failed(ctx, asked, ErrorCode.UNKNOWN_TOPIC_ID)
     else:
         name = asked.name or ""
         topic = image.topics_by_name.get(name)
         if topic is None:
             invalid = name_problem(name) is not None
-            return _failed(
-                asked, ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return _failed(ctx, asked, code)
     if not ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-        return _failed(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _failed(ctx, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return _describe(ctx, request, topic)
 
 
-def _failed(asked: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=code, name=asked.name, topic_id=asked.topic_id)
+def _failed(ctx: RequestContext, asked: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+    name = asked.name
+    if name is None and ctx.version < _NULL_NAMES_SINCE:
+        name = ""
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=asked.topic_id)
 
 
 def _describe(ctx: RequestContext, request: MetadataRequest, topic: TopicImage) -> MetadataResponseTopic:

@@ -26,7 +26,10 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
     first_topic, first_partition = "", 0
     if request.cursor is not None:
         first_topic, first_partition = request.cursor.topic_name, request.cursor.partition_index
+    if first_partition < 0:
+        return _refused(request)
     limit = min(request.response_partition_limit, ctx.node.config.get("max.request.partition.size.limit"))
+    limit = max(limit, 1)  # every page must lead on to the next
     response = DescribeTopicPartitionsResponse()
     for name in sorted(name for name in asked if name >= first_topic):
         start = first_partition if name == first_topic else 0
@@ -44,6 +47,16 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
     return response
+
+
+def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """The cursor is not one of ours."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            for topic in request.topics
+        ]
+    )
 
 
 def _describe(
