@@ -1,8 +1,8 @@
 """Small file systems of our own, which can be filled, lose their power, or fail, without harm to anybody.
 
 They are mounted for real, so this needs root. `SmallDisk` is a tmpfs that is soon full. `PowerFailingDisk` is
-ext4 in an image: `cut_power` makes every later operation fail with EIO and throws away what was not synced, as
-a machine that loses its power does. `FailingDisk` is ext4 in an image that has no room to grow: its file
+ext4 in an image: `cut_power` makes every later operation fail with EIO and throws away what was not synced,
+as a machine that loses its power does. `FailingDisk` is ext4 in an image that has no room to grow: its file
 system believes in free space, writes succeed, and then the fsync fails once.
 """
 

@@ -1,0 +1,100 @@
+"""Data directories that cannot be served: one line that says why, and a non-zero exit code."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mainstem.protocol.errors import ErrorCode
+from mainstem.testing import Broker
+from tests.faults.filesystems import SmallDisk
+from tests.faults.ledger import connect
+from tests.faults.topic_changes import create_topic, partition_folders, payloads_in, write
+
+
+def _refusal(*data_dirs: Path, node_id: int = 1) -> str:
+    """The one line with which a start is refused."""
+    command = [sys.executable, "-m", "mainstem", "up", "--port", "0", "--set", f"node.id={node_id}"]
+    command += ["--set", f"log.dirs={','.join(map(str, data_dirs))}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    lines = [
+        line for line in done.stderr.splitlines() if not line.startswith("  -> ") and " INFO " not in line
+    ]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def _fill(data_dir: Path, topic: str = "t") -> None:
+    with Broker(data_dir=data_dir) as broker, connect(broker) as client:
+        create_topic(client, topic, 1)
+        assert write(client, topic, b"kept:0") == ErrorCode.NONE
+
+
+def test_a_directory_in_use(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path) as broker:
+        assert f"{tmp_path} is in use by another broker" in _refusal(tmp_path)
+        with connect(broker) as client:
+            create_topic(client, "t", 1)
+
+
+def test_a_directory_of_another_node(tmp_path: Path) -> None:
+    _fill(tmp_path)
+    assert "belongs to node 1, this is node 2" in _refusal(tmp_path, node_id=2)
+
+
+def test_a_directory_of_another_cluster(tmp_path: Path) -> None:
+    _fill(tmp_path / "a")
+    _fill(tmp_path / "b")
+    assert "belongs to cluster" in _refusal(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_read_only_directory(tmp_path: Path) -> None:
+    with SmallDisk(tmp_path / "disk", 4 * 1024 * 1024) as disk:
+        _fill(disk.path / "data")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+        assert "Read-only file system" in _refusal(disk.path / "data")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\x00", b"version=7\n"])
+def test_an_unreadable_identity(tmp_path: Path, damage: bytes) -> None:
+    _fill(tmp_path)
+    (tmp_path / "meta.properties").write_bytes(damage)
+    assert str(tmp_path / "meta.properties") in _refusal(tmp_path)
+
+
+def test_a_partition_in_two_directories(tmp_path: Path) -> None:
+    _fill(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
+    line = _refusal(tmp_path / "a", tmp_path / "b")
+    assert "t-0" in line
+    assert str(tmp_path / "a") in line
+    assert str(tmp_path / "b") in line
+
+
+def test_a_folder_of_a_topic_that_is_not_known_is_set_aside(tmp_path: Path) -> None:
+    _fill(tmp_path / "here", "mine")
+    _fill(tmp_path / "elsewhere", "theirs")
+    shutil.copytree(tmp_path / "elsewhere" / "theirs-0", tmp_path / "here" / "theirs-0")
+    with Broker(data_dir=tmp_path / "here") as broker, connect(broker) as client:
+        assert payloads_in(client, "mine") == (b"kept:0",)
+        assert partition_folders(broker) == {"mine-0"}
+        assert "theirs-0 belongs to no topic" in broker.log
+        create_topic(client, "theirs", 1)
+        assert payloads_in(client, "theirs") == ()
+        (stray,) = broker.data_dir.glob("theirs-0.*-stray")
+        assert b"kept:0" in (stray / f"{0:020d}.log").read_bytes()
+
+
+def test_a_folder_of_an_earlier_topic_of_that_name_is_set_aside(tmp_path: Path) -> None:
+    _fill(tmp_path / "here", "t")
+    _fill(tmp_path / "elsewhere", "t")
+    shutil.rmtree(tmp_path / "here" / "t-0")
+    shutil.copytree(tmp_path / "elsewhere" / "t-0", tmp_path / "here" / "t-0")
+    with Broker(data_dir=tmp_path / "here") as broker, connect(broker) as client:
+        assert payloads_in(client, "t") == ()
+        assert len(list(broker.data_dir.glob("t-0.*-stray"))) == 1
