@@ -139,7 +139,7 @@ class FetchSessionCache:
             self._sessions.pop(request.session_id, None)
             partitions = dict(_asked(request))
             session = None
-            if request.session_epoch == INITIAL_EPOCH and partitions:
+            if request.session_epoch == INITIAL_EPOCH:
                 session = self._create(new_id, uses_topic_ids, now_ms)
             if session is not None:
                 session.partitions = partitions

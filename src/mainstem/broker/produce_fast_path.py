@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mainstem.broker.node import Node
 
 _KEY: Final = 0
-_FIRST_VERSION: Final = 5  # from here on an answer holds the three numbers side by side
+_FIRST_VERSION: Final = 7  # from here on every codec is allowed, and an answer holds its numbers together
 _FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
 _ROUTES_PER_CONNECTION_MAX: Final = 64
 _PREFIX_BYTES_MAX: Final = 1024  # a longer one is not a producer's, and would be kept for nothing

@@ -36,6 +36,7 @@ RECORD_COUNT_POSITION = 57
 MAGIC = 2
 
 COMPRESSION_MASK = 0x07
+_ZSTD = 4
 TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
@@ -113,6 +114,11 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
 def is_transactional(buf: Buffer) -> bool:
     """Whether the batch at the front of `buf`, which may be cut off, is part of a transaction."""
     return len(buf) >= HEADER_SIZE and bool(buf[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_MASK)
+
+
+def is_zstd(buf: Buffer) -> bool:
+    """Whether the batch at the front of `buf`, which may be cut off, is compressed with zstd."""
+    return len(buf) >= HEADER_SIZE and buf[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK == _ZSTD
 
 
 def batch_size(buf: Buffer, pos: int = 0) -> int:

@@ -13,13 +13,13 @@ from mainstem.records.batch import (
     CONTROL_MASK,
     HEADER_SIZE,
     KNOWN_ATTRIBUTES_MASK,
-    LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
+    batch_size,
     compute_crc,
     read_header,
     set_log_append_time,
@@ -62,23 +62,25 @@ def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, message)
 
 
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
 def _check_frame(data: memoryview, config: LogConfig, partition: str) -> BatchHeader:
     """Format, length, size and checksum, in the order in which they can be read."""
-    if len(data) > MAGIC_POSITION and data[MAGIC_POSITION] in (0, 1):
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-            f"batch for {partition} has message format {data[MAGIC_POSITION]}; only format 2 is accepted",
-        )
-    if len(data) < HEADER_SIZE:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch for {partition} has only {len(data)} bytes")
+    if len(data) <= MAGIC_POSITION:
+        raise _invalid(f"no whole batch was sent for {partition}, only {len(data)} bytes")
+    magic = data[MAGIC_POSITION]
+    if magic > MAGIC:
+        raise _corrupt(f"batch for {partition} has the unknown message format {magic}")
+    size = batch_size(data, 0)
+    if size > len(data):
+        raise _invalid(f"batch for {partition} says it has {size} bytes, {len(data)} were sent")
+    if magic != MAGIC:
+        raise _invalid(f"batch for {partition} has message format {magic}; only format 2 is accepted")
+    if size < HEADER_SIZE:
+        raise _corrupt(f"batch for {partition} has only {size} bytes")
     header = read_header(data)
-    if header.magic != MAGIC:
-        raise _invalid(f"batch for {partition} has the unknown message format {header.magic}")
-    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD or header.size > len(data):
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"batch for {partition} says it has {header.size} bytes, {len(data)} were sent",
-        )
     if header.size > config.max_message_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -86,7 +88,7 @@ def _check_frame(data: memoryview, config: LogConfig, partition: str) -> BatchHe
             f"max.message.bytes={config.max_message_bytes}",
         )
     if compute_crc(data, 0, header.size) != header.crc:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch for {partition} has a wrong checksum")
+        raise _corrupt(f"batch for {partition} has a wrong checksum")
     if header.size < len(data):
         raise _invalid(f"more than one batch was sent for {partition}; a request may carry one per partition")
     return header
@@ -105,10 +107,7 @@ def _check_client(header: BatchHeader, partition: str) -> None:
         raise _invalid(f"batch for {partition} has base offset {header.base_offset}; clients must send 0")
     if header.attributes & CONTROL_MASK:
         raise _invalid(f"clients may not write control records, as the batch for {partition} does")
-    if header.attributes & TIMESTAMP_TYPE_MASK:
-        message = f"batch for {partition} claims LogAppendTime, which only the broker may set"
-        raise InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, message, [(0, message)])
-    if header.attributes not in CLIENT_ATTRIBUTES:
+    if header.attributes & ~TIMESTAMP_TYPE_MASK not in CLIENT_ATTRIBUTES:
         unknown = header.attributes & ~KNOWN_ATTRIBUTES_MASK
         raise _invalid(
             f"batch for {partition} has attributes {header.attributes & 0xFFFF:#06x}"
@@ -118,7 +117,12 @@ def _check_client(header: BatchHeader, partition: str) -> None:
 
 def check_producer_fields(header: BatchHeader, partition: str) -> None:
     """A client's batch with a producer id needs the rest of what makes it idempotent."""
-    if header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
+    if header.producer_epoch < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"batch for {partition} of producer {header.producer_id} has epoch {header.producer_epoch}",
+        )
+    if header.producer_id < 0 or header.base_sequence < 0:
         raise _invalid(
             f"batch for {partition} of producer {header.producer_id} has epoch {header.producer_epoch} "
             f"and sequence {header.base_sequence}; none of them may be negative"

@@ -22,12 +22,13 @@ from mainstem.protocol.apis.k00_produce import (
     TopicProduceResponse,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.records.batch import is_transactional
+from mainstem.records.batch import is_transactional, is_zstd
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.storage.errors import InvalidRecordError
 
 _TOPIC_IDS_SINCE: Final = 13
 _ACKS_ALL: Final = -1
+_ZSTD_SINCE: Final = 7
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:
@@ -82,6 +83,11 @@ class Produce:
                 _check_enough_replicas(partition)
             node = self._ctx.node
             assert isinstance(data.records, memoryview)
+            if self._ctx.version < _ZSTD_SINCE and is_zstd(data.records):
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"zstd needs Produce version {_ZSTD_SINCE}, this is version {self._ctx.version}",
+                )
             if is_transactional(data.records):
                 raise KafkaError(
                     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

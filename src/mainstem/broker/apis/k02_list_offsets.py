@@ -5,6 +5,7 @@ largest timestamp (-3, KIP-734); v8 earliest local (-4), v9 latest tiered (-5) a
 upload (-6), which are answered as Kafka answers them for a topic without tiered storage.
 """
 
+from collections import Counter
 from typing import Final
 
 from mainstem.broker.context import RequestContext
@@ -38,20 +39,19 @@ _SERVED_SINCE: Final = {
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     response = ListOffsetsResponse()
-    counts: dict[tuple[str, int], int] = {}
-    for topic in request.topics:
-        for part in topic.partitions:
-            key = (topic.name, part.partition_index)
-            counts[key] = counts.get(key, 0) + 1
+    counts = Counter(
+        (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
+    )
     for topic in request.topics:
         result = ListOffsetsTopicResponse(name=topic.name)
         for part in topic.partitions:
-            if counts[topic.name, part.partition_index] > 1:
+            count = counts.pop((topic.name, part.partition_index), 0)
+            if count > 1:  # named more than once: one entry, and it is an error
                 code = ErrorCode.INVALID_REQUEST
                 answer = ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)
-            else:
-                answer = _list_partition(ctx, request, topic.name, part)
-            result.partitions.append(answer)
+                result.partitions.append(answer)
+            elif count == 1:
+                result.partitions.append(_list_partition(ctx, request, topic.name, part))
         response.topics.append(result)
     return response
 

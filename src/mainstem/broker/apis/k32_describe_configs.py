@@ -7,6 +7,7 @@ resource types (client metrics, groups, loggers) are refused with a message.
 from typing import Final
 
 from mainstem.broker.context import RequestContext
+from mainstem.cluster.topic_names import name_problem
 from mainstem.config import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
 from mainstem.protocol.apis.k32_describe_configs import (
     DescribeConfigsRequest,
@@ -30,11 +31,11 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConf
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
         try:
-            wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+            wanted = set(resource.configuration_keys or ())  # none named means all
             result.configs = [
                 _entry(entry, request)
                 for entry in _entries(ctx, resource)
-                if wanted is None or entry.name in wanted
+                if not wanted or entry.name in wanted
             ]
         except KafkaError as error:
             result.error_code = error.code
@@ -49,6 +50,8 @@ def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[Con
         name = resource.resource_name
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if name_problem(name) is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
         if name not in node.image.topics_by_name:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return describe_topic(node.config, node.image.topic_config(name))

@@ -66,6 +66,7 @@ def _describe(
     if not ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name):
         described.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return described
+    described.topic_authorized_operations = ctx.authorized_operations(ResourceType.TOPIC, name)
     topic = ctx.node.image.topics_by_name.get(name)
     if topic is None:
         invalid = name_problem(name) is not None
@@ -75,7 +76,6 @@ def _describe(
         return described
     described.topic_id = topic.topic_id
     described.is_internal = is_internal(name)
-    described.topic_authorized_operations = ctx.authorized_operations(ResourceType.TOPIC, name)
     described.partitions = [_partition(ctx, name, p) for p in topic.partitions[start : start + limit]]
     return described
 
