@@ -63,11 +63,12 @@ class LogEnvironment:
 class DirectoryHealth:
     """Whether a log directory can be trusted. Once it has failed it stays so until a restart."""
 
-    __slots__ = ("failure", "on_failure", "path")
+    __slots__ = ("_refusals", "failure", "on_failure", "path")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failure: str | None = None
+        self._refusals = 0
         # Told when the directory fails, in whatever thread found out.
         self.on_failure: Callable[[], object] | None = None
 
@@ -84,7 +85,11 @@ class DirectoryHealth:
         """
         reason = f"{action}: {error.strerror or error}"
         if is_passing(error):
-            logger.error("%s; the log goes on when there is room again", reason)
+            self._refusals += 1
+            if (
+                self._refusals & (self._refusals - 1) == 0
+            ):  # producers retry fast: the log must not fill up too
+                logger.error("%s (refusal %d); the log goes on when there is room", reason, self._refusals)
             return storage_error(f"{reason}; nothing was written, retry when there is room again")
         self.fail(reason)
         return storage_error(f"{reason}; log directory {self.path} is offline until a restart")

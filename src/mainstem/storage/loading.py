@@ -38,13 +38,7 @@ def open_log(
     recovery_point = options.get("recovery_point", 0)
     environment = options.get("environment") or LogEnvironment()
     path = str(directory)
-    names: set[str] = set()
-    try:
-        segments = list_segments(path, environment.handles, now_ms, names)
-    except FileNotFoundError:
-        os.makedirs(path)
-        segments = []
-    _remove_leftovers(path, names)
+    segments, names = _list_folder(path, environment, now_ms)
     if topic_id is not None and "partition.metadata" not in names:
         write_partition_metadata(path, topic_id)
     elif topic_id is None:
@@ -89,6 +83,18 @@ def open_log(
         )
         log.truncate_fully_and_start_at(log.log_start_offset, now_ms)
     return log
+
+
+def _list_folder(path: str, environment: LogEnvironment, now_ms: int) -> tuple[list[Segment], set[str]]:
+    """The segments and all file names of a folder, which is made if need be and cleared of leftovers."""
+    names: set[str] = set()
+    try:
+        segments = list_segments(path, environment.handles, now_ms, names)
+    except FileNotFoundError:
+        os.makedirs(path)
+        return [], names
+    _remove_leftovers(path, names)
+    return segments, names
 
 
 def _remove_leftovers(path: str, names: set[str]) -> None:

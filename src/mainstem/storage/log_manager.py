@@ -158,6 +158,7 @@ class LogManager:
             raise storage_error(
                 "every log directory is offline; look into the log of the broker for the reason"
             )
+        self._refuse_if_offline(f"{topic}-{partition}")
         log_dir = min(online, key=lambda candidate: candidate.partition_count)
         folder = log_dir.path / f"{topic}-{partition}"
         try:
@@ -175,6 +176,18 @@ class LogManager:
             raise log_dir.health.refuse(error, f"cannot create {folder}") from error
         self._add(log, log_dir)
         return log
+
+    def _refuse_if_offline(self, name: str) -> None:
+        """A partition that lies in an offline directory must not begin again, empty, in another one."""
+        for log_dir in self.dirs:
+            if log_dir.health.failure is not None:
+                try:
+                    os.stat(log_dir.path / name)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    pass  # nobody can say whether it is there
+                raise storage_error(f"{name} is in log directory {log_dir.path}, which is offline")
 
     def _adopt(self, log: Log, topic_id: bytes) -> None:
         """A folder whose topic id was lost, or was never written before a crash."""
@@ -224,14 +237,19 @@ class LogManager:
     def checkpoint(self, *, sync: bool = True) -> None:
         """Write recovery points and log start offsets of every directory."""
         for log_dir in self.dirs:
-            if log_dir.health.failure is not None:
-                continue
-            logs = [(key, log) for key, log in self._logs.items() if self._dir_of[key] is log_dir]
-            points = {key: log.recovery_point for key, log in logs}
-            # A start offset that the first segment's name tells needs no entry.
-            starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.bases[0]}
-            self._write(log_dir, RECOVERY_POINTS, points, sync)
-            self._write(log_dir, LOG_START_OFFSETS, starts, sync)
+            self._checkpoint_dir(log_dir, sync)
+
+    def _checkpoint_dir(self, log_dir: LogDir, sync: bool) -> bool:
+        """False when it could not be written: what is there is of an earlier moment."""
+        if log_dir.health.failure is not None:
+            return False
+        logs = [(key, log) for key, log in self._logs.items() if self._dir_of[key] is log_dir]
+        # A flush in a thread may set the point while the log is being cut.
+        points = {key: min(log.recovery_point, log.log_end_offset) for key, log in logs}
+        # A start offset that the first segment's name tells needs no entry.
+        starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.bases[0]}
+        points_written = self._write(log_dir, RECOVERY_POINTS, points, sync)
+        return self._write(log_dir, LOG_START_OFFSETS, starts, sync) and points_written
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int], *, sync: bool = True) -> None:
         """Write the high watermarks of the given partitions, each into its directory's checkpoint."""
@@ -247,12 +265,14 @@ class LogManager:
             result.update(log_dir.high_watermarks())
         return result
 
-    def _write(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int], sync: bool) -> None:
+    def _write(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int], sync: bool) -> bool:
         try:
             write_offsets(log_dir.path / name, offsets, sync=sync)
         except OSError as error:
             # A checkpoint that is too old costs a longer scan after a crash, no more.
             log_dir.health.refuse(error, f"cannot write {log_dir.path / name}")
+            return False
+        return True
 
     # ---- closing
 
@@ -260,15 +280,21 @@ class LogManager:
         """Close all logs; a clean close leaves checkpoints and a marker, so the next start need not scan."""
         if clean:
             failed = self._flush_all()
-            self.checkpoint()
             for log_dir in self.dirs:
-                if log_dir.health.failure is None and log_dir not in failed:
-                    write_clean_shutdown(log_dir.path, broker_epoch)
+                # The marker makes the next start believe the checkpoint: an old one would cut the logs.
+                if self._checkpoint_dir(log_dir, sync=True) and log_dir not in failed:
+                    self._mark_clean(log_dir, broker_epoch)
         for log in self._logs.values():
             log.close(clean=False)
         self._logs.clear()
         self._dir_of.clear()
         self._release()
+
+    def _mark_clean(self, log_dir: LogDir, broker_epoch: int) -> None:
+        try:
+            write_clean_shutdown(log_dir.path, broker_epoch)
+        except OSError as error:
+            logger.error("the next start will check the logs of %s: %s", log_dir.path, error)
 
     def _flush_all(self) -> set[LogDir]:
         """Bring every log to disk; returns the directories in which that failed.
