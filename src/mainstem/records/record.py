@@ -192,5 +192,3 @@ def _get_headers(data: Buffer, position: int, end: int) -> tuple[Sequence[Header
         value, position = _get_bytes(data, position, end)
         headers.append((name.decode(errors="replace"), value))
     return headers, position
-
-
