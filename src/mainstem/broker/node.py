@@ -203,6 +203,9 @@ class Node:
             self.log_manager.load(
                 lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
             )
+            failures = [entry.health.failure for entry in self.log_manager.dirs]
+            if failures[0] is not None and all(failures):
+                raise StartupError(f"no log directory can be used: {failures[0]}")
             self._set_strays_aside(image)
         except LogDirInvalidError as error:
             raise StartupError(str(error)) from error
