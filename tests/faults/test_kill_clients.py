@@ -45,9 +45,7 @@ def test_an_idempotent_producer_delivers_each_message_once_over_kills(seed: int)
             producer.produce("t", b"%d" % number, partition=number % PARTITIONS, on_delivery=note)
             producer.poll(0)
             if number in kill_at:
-                wait_until(
-                    lambda count=number // 2: producer.poll(0) >= 0 and len(delivered) >= count, "acks"
-                )
+                _await_delivered(producer, delivered, number // 2)
                 broker.kill()
                 broker.start()
         assert producer.flush(60) == 0
