@@ -1,0 +1,106 @@
+"""ApiVersions, and that what it advertises is exactly what is served."""
+
+import struct
+from typing import Any
+
+import pytest
+
+from mainstem.protocol import codec
+from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
+from mainstem.protocol.registry import API_KEYS, request_class, response_class
+from mainstem.testing.in_process import InProcessBroker
+from tests.broker.harness import API_VERSIONS, Client, ConnectionClosedError
+
+PRODUCE, FETCH, METADATA = 0, 1, 3
+
+
+async def advertised(client: Client) -> dict[int, tuple[int, int]]:
+    response = await client.call(API_VERSIONS)
+    return {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_every_version_lists_the_same_apis(client: Client, version: int) -> None:
+    response = await client.call(API_VERSIONS, version)
+    assert response.error_code == 0
+    assert {entry.api_key for entry in response.api_keys} == set(await advertised(client))
+
+
+async def test_features_are_those_that_are_served(client: Client, broker: InProcessBroker) -> None:
+    response = await client.call(API_VERSIONS)
+    supported = {entry.name: (entry.min_version, entry.max_version) for entry in response.supported_features}
+    for feature in response.finalized_features:
+        low, high = supported[feature.name]
+        assert low <= feature.max_version_level <= high
+    assert response.finalized_features_epoch >= 0
+    assert "metadata.version" in supported
+
+
+async def test_before_version_4_no_feature_starts_at_level_0(client: Client) -> None:
+    response = await client.call(API_VERSIONS, 3)
+    assert all(feature.min_version > 0 for feature in response.supported_features)
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767, -1, -32768])
+async def test_a_version_from_the_future_is_answered_in_version_0_with_error_35(
+    client: Client, version: int
+) -> None:
+    client.writer.write(frame([struct.pack(">hhi", 18, version, 4711), b"whatever comes then"]))
+    payload = await client.receive_frame()
+    correlation_id, position = decode_response_header(18, 0, payload, 0, len(payload))
+    response = codec.decode(ApiVersionsResponse, 0, payload[position:])
+    assert correlation_id == 4711
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(e.api_key, e.min_version, e.max_version) for e in response.api_keys] == [(18, 0, 4)]
+    assert await client.is_served(), "the client asks again on the same connection"
+
+
+@pytest.mark.parametrize(("name", "software_version"), [("", "1"), ("a", ""), ("-a", "1"), ("a b", "1")])
+async def test_an_impossible_software_name_is_an_invalid_request(
+    client: Client, name: str, software_version: str
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+    assert (await client.call(request)).error_code == ErrorCode.INVALID_REQUEST
+
+
+def smallest_request(key: int) -> Any:
+    request = request_class(key)()
+    if key == PRODUCE:
+        request.acks = 1  # with 0 there would be no answer to wait for
+    return request
+
+
+async def test_every_advertised_version_is_answered(client: Client) -> None:
+    for key, (low, high) in (await advertised(client)).items():
+        for version in range(max(low, API_KEYS[key].min_version), high + 1):
+            response = await client.call(smallest_request(key), version)
+            assert isinstance(response, response_class(key)), (key, version)
+
+
+async def test_nothing_else_is_served(client: Client, broker: InProcessBroker) -> None:
+    served = await advertised(client)
+    for key, info in API_KEYS.items():
+        low, high = served.get(key, (0, -1))
+        refused = [
+            v
+            for v in (info.min_version, info.max_version, low - 1, high + 1)
+            if v >= 0 and not low <= v <= high
+        ]
+        for version in refused if key != 18 else ():
+            async with await Client.connect(broker.port) as asking:
+                header = encode_request_header(key, version, 1, None)
+                asking.writer.write(frame([header, bytes(64)]))
+                assert await asking.is_closed_by_broker(), (info.name, version)
+
+
+async def test_produce_is_advertised_from_0_for_old_clients_but_refused_below_3(
+    client: Client, broker: InProcessBroker
+) -> None:
+    assert (await advertised(client))[PRODUCE] == (0, 13)
+    for version in range(3):
+        async with await Client.connect(broker.port) as old:
+            old.writer.write(frame([struct.pack(">hhih", 0, version, 1, -1), struct.pack(">hii", 1, 100, 0)]))
+            with pytest.raises(ConnectionClosedError):
+                await old.receive_frame()
