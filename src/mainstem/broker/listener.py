@@ -18,6 +18,7 @@ from mainstem.config.listeners import Listener
 logger = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN: Final = 64
+_FREE_PORT_TRIES: Final = 5
 _BACKLOG_WHEN_NOT_SET: Final = 4096  # Kafka's default of 50 overflows when a fleet reconnects at once
 
 
@@ -131,7 +132,19 @@ class Acceptor:
 
 
 def _bind(listener: Listener, backlog: int) -> list[socket.socket]:
-    """Bind every address of the listener's host, all on one port."""
+    """Bind every address of the listener's host, all on one port.
+
+    A free port that the system chose for the first address may be taken on the next one; then another is chosen.
+    """
+    for _ in range(_FREE_PORT_TRIES if listener.port == 0 else 0):
+        try:
+            return _bind_all(listener, backlog)
+        except StartupError:
+            continue
+    return _bind_all(listener, backlog)
+
+
+def _bind_all(listener: Listener, backlog: int) -> list[socket.socket]:
     try:
         addresses = _addresses(listener.host)
     except OSError as error:
