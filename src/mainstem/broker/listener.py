@@ -134,7 +134,7 @@ class Acceptor:
 def _bind(listener: Listener, backlog: int) -> list[socket.socket]:
     """Bind every address of the listener's host, all on one port.
 
-    A free port that the system chose for the first address may be taken on the next one; then another is chosen.
+    A free port that the system chose for one address may be taken on the next; then another is chosen.
     """
     for _ in range(_FREE_PORT_TRIES if listener.port == 0 else 0):
         try:

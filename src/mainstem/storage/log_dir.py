@@ -56,7 +56,7 @@ class LogDir:
         except OSError:
             os.close(self._lock_fd)
             raise LogDirInUseError(
-                f"log directory {path} is in use by another broker; stop it or choose another (--data, log.dirs)"
+                f"log directory {path} is in use by another broker; stop it or choose another (--data)"
             ) from None
 
     def release(self) -> None:
