@@ -16,7 +16,7 @@ from mainstem.storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 class FlushWork:
     """Makes the log durable up to `target`."""
 
-    __slots__ = ("_directories", "_health", "_leader_epochs", "_name", "_segments", "target", "truncations")
+    __slots__ = ("_health", "_leader_epochs", "_name", "_new_paths", "_segments", "target", "truncations")
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class FlushWork:
         target: int,
         truncations: int,
         segments: Sequence[Segment],
-        directories: Sequence[str],
+        new_paths: Sequence[str],
         leader_epochs: LeaderEpochCache,
         health: DirectoryHealth,
     ) -> None:
@@ -32,7 +32,7 @@ class FlushWork:
         self.target = target
         self.truncations = truncations
         self._segments = segments
-        self._directories = directories
+        self._new_paths = new_paths
         self._leader_epochs = leader_epochs
         self._health = health
 
@@ -41,8 +41,8 @@ class FlushWork:
         try:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
-            for directory in self._directories:
-                sync_path(directory)
+            for path in self._new_paths:
+                _sync_if_there(path)
             self._leader_epochs.sync()
         except OSError as error:
             self._health.fail(f"fsync of {self._name} failed: {error}")
@@ -61,3 +61,10 @@ class FlushWork:
                     sync_path(segment.path(suffix))
         except FileNotFoundError:
             pass  # retention or a truncation has removed it meanwhile
+
+
+def _sync_if_there(path: str) -> None:
+    try:
+        sync_path(path)
+    except FileNotFoundError:
+        pass  # the partition was deleted meanwhile, and its folder renamed

@@ -102,8 +102,11 @@ class LeaderEpochCache:
         """Make what `write` wrote durable. May run in a thread beside the one that writes."""
         if self._unsynced:
             self._unsynced = False
-            for path in (self.path, self._directory):
-                sync_path(path)
+            try:
+                for path in (self.path, self._directory):
+                    sync_path(path)
+            except FileNotFoundError:
+                pass  # the partition was deleted meanwhile, and its folder renamed
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """`(epoch, end offset)` of the largest epoch not above the one asked for, as Kafka answers it."""

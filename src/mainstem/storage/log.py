@@ -29,6 +29,7 @@ from mainstem.records.batch import (
 from mainstem.records.control import coordinator_epoch_of
 from mainstem.records.record import RecordError, iter_records
 from mainstem.storage import follower, reader, retention, truncation
+from mainstem.storage.checkpoints import PARTITION_METADATA
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
@@ -362,13 +363,13 @@ class Log:
         target = self.log_end_offset
         first = max(0, bisect_right(self.bases, self.recovery_point) - 1)
         segments = [] if self.recovery_point >= target else self.segments[first:]
-        directories = []
+        new_paths = []
         if segments and segments[-1].base_offset >= self.recovery_point:
-            directories.append(self.directory)  # there are files in it that no fsync has named yet
+            new_paths.append(self.directory)  # there are files in it that no fsync has named yet
             if self.recovery_point <= self.bases[0]:
-                directories.append(str(self.health.path))
+                new_paths += [f"{self.directory}/{PARTITION_METADATA}", str(self.health.path)]
         return FlushWork(
-            self.name, target, self._truncations, segments, directories, self.leader_epochs, self.health
+            self.name, target, self._truncations, segments, new_paths, self.leader_epochs, self.health
         )
 
     def flush_end(self, work: FlushWork, now_ms: int | None = None) -> int:
