@@ -182,8 +182,11 @@ class Partition:
             return
         self.log.flush_end(work)
         if work.target < self._flush_wanted:
-            self._start_flush()  # more was appended meanwhile that demands an fsync of its own
             end_offset = work.target
+            try:
+                self._start_flush()  # more was appended meanwhile that demands an fsync of its own
+            except KafkaError as offline:
+                self.fail_waiters(offline.code)
         else:
             end_offset = self.log.log_end_offset
         self.leader.local_log_advanced(max(end_offset, self.leader.local_end_offset))

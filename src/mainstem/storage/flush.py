@@ -53,7 +53,8 @@ class FlushWork:
 
     def _sync_segment(self, segment: Segment, *, sealed: bool) -> None:
         try:
-            os.fsync(segment.file().fd)
+            handle = segment.file()  # held here: the event loop may close the segment at any moment
+            os.fsync(handle.fd)
             if sealed:
                 # The indexes of the active segment are made again after a crash; those of others are
                 # believed.
