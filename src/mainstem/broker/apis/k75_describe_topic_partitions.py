@@ -22,7 +22,11 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     image = ctx.node.image
-    asked = {topic.name for topic in request.topics} or set(image.topics_by_name)
+    asked = {topic.name for topic in request.topics} or {
+        name
+        for name in image.topics_by_name
+        if ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name)  # others are not even named
+    }
     first_topic, first_partition = "", 0
     if request.cursor is not None:
         first_topic, first_partition = request.cursor.topic_name, request.cursor.partition_index
@@ -37,8 +41,6 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
             response.next_cursor = Cursor(topic_name=name, partition_index=start)
             break
         described = _describe(ctx, name, start, limit)
-        if described is None:
-            continue
         response.topics.append(described)
         limit -= len(described.partitions)
         end = start + len(described.partitions)
@@ -59,9 +61,7 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
     )
 
 
-def _describe(
-    ctx: RequestContext, name: str, start: int, limit: int
-) -> DescribeTopicPartitionsResponseTopic | None:
+def _describe(ctx: RequestContext, name: str, start: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
     described = DescribeTopicPartitionsResponseTopic(name=name)
     if not ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name):
         described.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
