@@ -1,0 +1,155 @@
+"""A partition's leader state under a long random history, repeatable by its seed.
+
+The simulated broker appends, fsyncs, hears of followers, shrinks and grows the in-sync set, answers and
+forgets requests, in any order. After every step the rules of the module must hold.
+"""
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from mainstem.replication.leader_state import LeaderState
+
+SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
+STEPS = 400
+
+
+class Request:
+    """A produce or a fetch that waits."""
+
+    def __init__(self, needs: int, acks: int) -> None:
+        self.needs = needs
+        self.acks = acks
+
+
+class Simulation:
+    """One partition with up to three replicas, and the model of what must have happened."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.replicas = tuple(range(1, self.random.randint(1, 3) + 1))
+        self.leader: LeaderState[Request, Request] = LeaderState(1, 0, self.replicas, self.replicas, 0)
+        self.log_end = 0
+        self.follower_end = dict.fromkeys(self.replicas[1:], 0)
+        self.watermark_seen = 0
+        self.waiting: set[Request] = set()
+        self.answered: Counter[Request] = Counter()
+        self.gone: set[Request] = set()
+        self.fetches_woken: Counter[Request] = Counter()
+
+    # ---- what can happen
+
+    def append(self) -> None:
+        self.log_end += self.random.randint(1, 5)
+        self._wait(self.log_end)
+
+    def send_again(self) -> None:
+        if self.log_end:
+            self._wait(self.random.randint(1, self.log_end))
+
+    def _wait(self, needs: int) -> None:
+        request = Request(needs, self.random.choice((1, -1)))
+        leader = self.leader
+        reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+        if reached >= needs:
+            self.answered[request] += 1
+            return
+        (leader.local_waiters if request.acks == 1 else leader.ack_waiters).add(needs, request)
+        self.waiting.add(request)
+
+    def flush_completes(self) -> None:
+        target = self.random.randint(self.leader.local_end_offset, self.log_end)
+        self._advanced(target)
+
+    def follower_fetches(self) -> None:
+        if self.follower_end:
+            follower = self.random.choice(list(self.follower_end))
+            end = self.random.randint(self.follower_end[follower], self.log_end)
+            self.follower_end[follower] = self.leader.replica_end_offsets[follower] = end
+            self._advanced(self.leader.local_end_offset)
+
+    def isr_changes(self) -> None:
+        watermark = self.leader.high_watermark
+        in_sync = [r for r, end in self.follower_end.items() if end >= watermark]
+        chosen = self.random.sample(in_sync, self.random.randint(0, len(in_sync)))
+        self.leader.isr = (1, *sorted(chosen))
+        self._advanced(self.leader.local_end_offset)
+
+    def request_leaves(self) -> None:
+        if self.waiting:
+            request = self.random.choice(sorted(self.waiting, key=lambda r: r.needs))
+            self.leader.local_waiters.remove(request)
+            self.leader.ack_waiters.remove(request)
+            self.waiting.remove(request)
+            self.gone.add(request)
+
+    def fetch_parks(self) -> None:
+        self.leader.fetch_waiters[Request(self.leader.high_watermark + 1, 0)] = None
+
+    def _advanced(self, end_offset: int) -> None:
+        moved = self.leader.local_log_advanced(end_offset)
+        assert moved == (self.leader.high_watermark > self.watermark_seen)
+        if moved:
+            for fetch in list(self.leader.fetch_waiters):
+                del self.leader.fetch_waiters[fetch]
+                self.fetches_woken[fetch] += 1
+                assert fetch.needs <= self.leader.high_watermark
+        for request in self.leader.take_acknowledged():
+            self.answered[request] += 1
+            self.waiting.remove(request)
+
+    # ---- what must hold
+
+    def check(self) -> None:
+        leader = self.leader
+        assert leader.high_watermark >= self.watermark_seen, "the high watermark moved back"
+        self.watermark_seen = leader.high_watermark
+        assert leader.high_watermark <= leader.local_end_offset <= self.log_end
+        for replica in leader.isr[1:]:
+            assert leader.high_watermark <= self.follower_end[replica], "not on every in-sync replica"
+        assert set(self.answered.values()) <= {1}, "somebody was answered twice"
+        assert set(self.fetches_woken.values()) <= {1}
+        assert not self.gone & set(self.answered)
+        for request in self.answered:
+            reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+            assert request.needs <= reached, "answered before it was committed"
+        for request in self.waiting:
+            reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+            assert request.needs > reached, "committed, and nobody answered"
+        queued = len(leader.local_waiters.waiting) + len(leader.ack_waiters.waiting)
+        assert queued == len(self.waiting)
+
+    def run(self) -> None:
+        events = (
+            self.append,
+            self.append,
+            self.send_again,
+            self.flush_completes,
+            self.flush_completes,
+            self.follower_fetches,
+            self.follower_fetches,
+            self.isr_changes,
+            self.request_leaves,
+            self.fetch_parks,
+        )
+        for _ in range(STEPS):
+            self.random.choice(events)()
+            self.check()
+
+    def settle(self) -> None:
+        """Everything becomes durable everywhere: then nobody may be left waiting."""
+        for follower in self.follower_end:
+            self.follower_end[follower] = self.leader.replica_end_offsets[follower] = self.log_end
+        self._advanced(self.log_end)
+        self.check()
+        assert not self.waiting
+        assert self.leader.high_watermark == self.log_end
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 60))
+def test_the_rules_of_the_leader_hold_in_any_order_of_events(seed: int) -> None:
+    simulation = Simulation(seed)
+    simulation.run()
+    simulation.settle()
