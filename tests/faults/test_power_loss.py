@@ -16,8 +16,8 @@ PARTITIONS = [("durable", number) for number in range(2)]
 TOPIC_CONFIGS = {"flush.messages": "1", "segment.bytes": str(1024 * 1024)}
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_what_was_acknowledged_survives_a_loss_of_power(tmp_path: Path, seed: int) -> None:
+def lose_power_often(tmp_path: Path, losses: int, seed: int) -> tuple[int, int]:
+    """Returns how many records and how many changes of topics were acknowledged, all found again."""
     random = Random(seed)
     ledger = Ledger()
     changer = TopicChanger(ledger, seed, flush_each=True)
@@ -30,7 +30,7 @@ def test_what_was_acknowledged_survives_a_loss_of_power(tmp_path: Path, seed: in
     ):
         with connect(broker) as client:
             create_topic(client, "durable", len(PARTITIONS), TOPIC_CONFIGS)
-        for _ in range(4):
+        for _ in range(losses):
             with running(broker, ledger, [*(writer.live for writer in writers), changer.live]) as load:
                 load.await_acknowledged(random.randrange(400))
                 disk.cut_power()
@@ -38,7 +38,23 @@ def test_what_was_acknowledged_survives_a_loss_of_power(tmp_path: Path, seed: in
             disk.come_back()
             broker.start()
             with connect(broker) as client:
-                assert ledger.check(client)
+                records = ledger.check(client)
                 changer.check(client, broker)
         assert "Traceback" not in broker.log
         broker.stop()
+    return records, changer.acknowledged
+
+
+def test_what_was_acknowledged_survives_a_loss_of_power(tmp_path: Path) -> None:
+    records, _ = lose_power_often(tmp_path, losses=4, seed=1)
+    assert records
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_what_was_acknowledged_survives_fifty_losses_of_power(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, changes = lose_power_often(tmp_path, losses=50, seed=50)
+    with capsys.disabled():
+        print(f"\n50 losses of power: {records} records and {changes} changes acknowledged, none lost")
