@@ -30,6 +30,9 @@ _NULL_NAMES_SINCE: Final = 12
 
 
 def handle(ctx: RequestContext, request: MetadataRequest) -> Any:
+    if request.topics is not None and len(request.topics) > 1:
+        once = {(topic.name, topic.topic_id): topic for topic in request.topics}
+        request.topics = list(once.values())  # a topic that is asked for twice is answered once, as in Kafka
     missing = _topics_to_create(ctx, request)
     if missing:
         return _create_then_answer(ctx, request, missing)
