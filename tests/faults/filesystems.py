@@ -108,7 +108,10 @@ class PowerFailingDisk(_Mounted):
         return ["mount", "-o", "loop", str(self._image)]
 
     def cut_power(self) -> None:
-        """From now on nothing can be written or read; what was not synced will not be there again."""
+        """From now on nothing can be written or read; what was not synced will not be there again.
+
+        Nobody may be inside an fsync: the kernel reports success to one that this call overtakes.
+        """
         fd = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.ioctl(fd, _EXT4_SHUTDOWN, _NO_LOG_FLUSH)
