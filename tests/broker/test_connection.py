@@ -8,6 +8,7 @@ import pytest
 
 from mainstem.broker.connection import Connection
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
+from mainstem.protocol.headers import encode_request_header, frame
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import (
@@ -261,3 +262,15 @@ async def test_a_topic_name_of_many_requests_in_one_segment_is_answered_from_one
     client.send(*requests)
     offsets = [(await client.receive()).responses[0].partition_responses[0].base_offset for _ in requests]
     assert offsets == list(range(300))
+
+
+async def test_what_was_answered_before_a_bad_frame_still_arrives(
+    client: Client, broker: InProcessBroker
+) -> None:
+    async with await Client.connect(broker.port) as asking:
+        good = frame([encode_request_header(18, 0, 7, None)])
+        bad = struct.pack(">ihhih", 10, 999, 0, 8, -1)
+        asking.writer.write(good + bad)
+        assert (await asking.receive_frame())[:4] == struct.pack(">i", 7)
+        assert await asking.is_closed_by_broker()
+    assert await client.is_served()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mainstem.protocol import codec, headers
 from mainstem.protocol.apis.k00_produce import ProduceRequest
-from mainstem.protocol.apis.k01_fetch import FetchRequest
+from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
 from mainstem.protocol.apis.k19_create_topics import CreateTopicsRequest
 from mainstem.protocol.errors import ProtocolError
@@ -146,3 +146,23 @@ def test_the_largest_count_that_fits_is_bounded_by_the_frame() -> None:
     assert message.topics is not None
     assert len(message.topics) == count
     assert peak < 100 * len(data)
+
+
+def test_a_request_of_too_many_tiny_elements_is_refused_before_they_are_made() -> None:
+    count = 1_000_000
+    data = count.to_bytes(4, "big") + bytes(2 * count)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="array elements"):
+            codec.decode(MetadataRequest, 0, data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
+
+
+def test_elements_of_nested_arrays_count_together() -> None:
+    topics = [FetchTopic(partitions=[FetchPartition()] * 1000) for _ in range(101)]
+    data = codec.encode(FetchRequest(topics=topics), 4)
+    with pytest.raises(ProtocolError, match="array elements"):
+        codec.decode(FetchRequest, 4, data)

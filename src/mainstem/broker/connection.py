@@ -36,6 +36,13 @@ class Parked:
 PARKED: Final = Parked()
 
 
+class Close:
+    """The request cost its sender the connection; what was answered before it still goes out."""
+
+
+CLOSE: Final = Close()
+
+
 class Waiter(Protocol):
     """A parked request, as its connection sees it."""
 
@@ -55,7 +62,7 @@ class ConnectionHost(Protocol):
 
     def handle_frame(
         self, connection: "Connection", frame: memoryview, start: int, end: int
-    ) -> Reply | Parked:
+    ) -> Reply | Parked | Close:
         """Answer one request, or park it. An empty reply means that the request has no response."""
 
     def connection_closed(self, connection: "Connection") -> None: ...
@@ -157,13 +164,13 @@ class Connection:
             self.close()
             return
         reply = self._handle_frame(self, self._view, 4, count)
-        if self.closed:
-            return
         if type(reply) is bytes:
             if reply:
                 self.output.send_at_end_of_turn(reply)
         elif reply is PARKED:
             self.parked = True
+        elif reply is CLOSE:
+            self.close()
         else:
             self.output.send_chunks(reply)  # type: ignore[arg-type]
 
@@ -189,15 +196,17 @@ class Connection:
         frame_bytes_max = self._host.frame_bytes_max
         while filled - pos >= 4:
             size = _size_at(view, pos)[0]
-            if not _FRAME_BYTES_MIN <= size <= frame_bytes_max:
-                self.close()
-                return
             end = pos + 4 + size
-            if end > filled:
+            if not _FRAME_BYTES_MIN <= size <= frame_bytes_max:
+                reply: Reply | Parked | Close = CLOSE
+            elif end > filled:
                 break
-            reply = handle(self, view, pos + 4, end)
+            else:
+                reply = handle(self, view, pos + 4, end)
             pos = end
-            if self.closed:
+            if reply is CLOSE:
+                self._send(pending)
+                self.close()
                 return
             if size > _LARGE_FRAME_BYTES:
                 self._frame_hint = min(size + 4, _FRAME_HINT_BYTES_MAX)
@@ -227,6 +236,8 @@ class Connection:
         self._keep(pos)
 
     def _send(self, pending: list[Chunk]) -> None:
+        if self.closed or not pending:
+            return
         if len(pending) == 1 and type(pending[0]) is bytes:
             if pending[0]:
                 self.output.send(pending[0])

@@ -14,7 +14,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from mainstem.broker.apis import SERVED
-from mainstem.broker.connection import PARKED, Connection, Parked, Reply
+from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, Parked, Reply
 from mainstem.broker.context import EncodedBody, RequestContext
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.output import Chunk
@@ -102,7 +102,9 @@ class Dispatcher:
         self._apis: dict[int, ApiVersion] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def handle_frame(self, connection: Connection, frame: memoryview, start: int, end: int) -> Reply | Parked:
+    def handle_frame(
+        self, connection: Connection, frame: memoryview, start: int, end: int
+    ) -> Reply | Parked | Close:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
         try:
             if key == _PRODUCE and connection.produce_routes is not None:
@@ -120,12 +122,10 @@ class Dispatcher:
             request, _ = api.decode(frame, pos, end)
         except (ProtocolError, CloseConnection) as error:
             logger.warning("closing %s: %s", connection.client_host, error)
-            connection.close()
-            return b""
+            return CLOSE
         except Exception:
             logger.exception("a frame of api key %d failed; closing %s", key, connection.client_host)
-            connection.close()
-            return b""
+            return CLOSE
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
         try:
             response: Any = api.handler(ctx, request)
@@ -136,8 +136,7 @@ class Dispatcher:
             logger.warning("closing %s: %s", connection.client_host, error)
         except Exception:
             logger.exception("%s v%d failed; closing %s", api.name, version, connection.client_host)
-        connection.close()
-        return b""
+        return CLOSE
 
     def _reply(self, ctx: RequestContext, api: ApiVersion, response: Any) -> Reply | Parked:
         if isinstance(response, Parked):

@@ -16,15 +16,21 @@ from typing import Any
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.layout import Array, Field, Nested, StructLayout, WireType, minimal_size
 from mainstem.protocol.primitives import Buffer, continue_uvarint, next_tag, skip_tags
-from mainstem.protocol.schema import Wire
+from mainstem.protocol.schema import ApiMessage, Wire
 from mainstem.protocol.source import SourceWriter, literal
+
+# What a request may hold in all its arrays together. An object takes some hundred times the two bytes that a
+# hostile client needs for it, so that the size of the frame alone bounds neither memory nor time.
+REQUEST_ELEMENTS_MAX = 100_000
 
 Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 
 
 def compile_decoder(layout: StructLayout, version: int) -> Decoder:
     title = f"{layout.cls.__name__} v{version}"
-    generator = _DecoderGenerator(layout.flexible, title)
+    schema = getattr(layout.cls, "SCHEMA", None)
+    bounded = isinstance(schema, ApiMessage) and schema.kind == "request"
+    generator = _DecoderGenerator(layout.flexible, title, bounded)
     generator.message(layout)
     decoder: Decoder = generator.writer.compile(f"decoder of {title}", "decode")
     return decoder
@@ -34,6 +40,10 @@ def bad_length(what: str, length: int, left: int) -> ProtocolError:
     return ProtocolError(f"{what} claims length {length}, {left} bytes are left")
 
 
+def too_many(what: str) -> ProtocolError:
+    return ProtocolError(f"{what} brings the request above {REQUEST_ELEMENTS_MAX} array elements")
+
+
 _RUNTIME = {
     "ProtocolError": ProtocolError,
     "bad_length": bad_length,
@@ -41,16 +51,18 @@ _RUNTIME = {
     "next_tag": next_tag,
     "skip_tags": skip_tags,
     "struct_error": struct_error,
+    "too_many": too_many,
     "unpack_from": unpack_from,
 }
 
 
 class _DecoderGenerator:
-    def __init__(self, flexible: bool, title: str) -> None:
+    def __init__(self, flexible: bool, title: str, bounded: bool) -> None:
         self.writer = SourceWriter()
         self.writer.namespace.update(_RUNTIME)
         self.flexible = flexible
         self.title = title
+        self.bounded = bounded
         self.pending: list[tuple[str, str]] = []
         self.tagged_values: list[tuple[str, str, Field]] = []
 
@@ -58,6 +70,7 @@ class _DecoderGenerator:
         w = self.writer
         with w.block("def decode(buf, pos, end):"):
             with w.block("try:"):
+                self.room()
                 if _holds_records(layout):
                     w.line("view = buf if type(buf) is memoryview else memoryview(buf)")
                 value = self.struct(layout)
@@ -75,11 +88,16 @@ class _DecoderGenerator:
     def tagged_value(self, function: str, where: str, field: Field) -> None:
         w = self.writer
         with w.block(f"def {function}(buf, pos, end):"):
+            self.room()
             value = self.value(field.type, field.nullable, where)
             self.flush()
             with w.block("if pos != end:"):
                 w.line(f"raise ProtocolError('tagged field {where} has a wrong size')")
             w.line(f"return {value}")
+
+    def room(self) -> None:
+        if self.bounded:
+            self.writer.line(f"room = {REQUEST_ELEMENTS_MAX}")
 
     def flush(self) -> None:
         """Read the fixed-size values that have been asked for since the last flush, in one go."""
@@ -218,6 +236,10 @@ class _DecoderGenerator:
         size = max(1, minimal_size(element, self.flexible))
         with w.block(f"if {count} < 0 or {count} * {size} > end - pos:"):
             w.line(f"raise bad_length('{where}', {count}, end - pos)")
+        if self.bounded:
+            w.line(f"room -= {count}")
+            with w.block("if room < 0:"):
+                w.line(f"raise too_many('{where}')")
         if isinstance(element, Wire) and element.struct_format and element.name != "uuid":
             template = f"f'>{{{count}}}{element.struct_format}'"
             w.line(f"{values} = list(unpack_from({template}, buf, pos)) if {count} else []")
