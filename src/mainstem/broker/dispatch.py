@@ -73,7 +73,7 @@ class ApiVersion:
                 size += len(chunk)
         if plain:
             return _SIZE.pack(size) + header + b"".join(chunks)
-        return [_SIZE.pack(size) + header, *_merged(chunks)]
+        return _merged([_SIZE.pack(size), header, *chunks])
 
 
 def _merged(chunks: list[Any]) -> list[Chunk]:
