@@ -287,7 +287,7 @@ async def test_deleting_the_topic_answers_its_parked_fetches_at_once(
     answer = await parked(await connect(broker), broker, topic, request)
     await delete_topic(client, topic)
     gone, stays = (await answer).responses
-    assert gone.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert gone.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert stays.partitions[0].error_code == 0
     assert waiting_fetches(broker, other) == 0
 

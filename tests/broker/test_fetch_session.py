@@ -166,7 +166,18 @@ async def test_an_error_is_told_again_until_it_is_over(client: Client) -> None:
     for epoch in (1, 2):
         answer = await client.call(fetch_request(session_id=response.session_id, session_epoch=epoch))
         (data,) = partitions_of(answer).values()
-        assert data.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_session_is_told_when_its_topic_was_deleted_and_created_again(client: Client) -> None:
+    topic = await create_topic(client)
+    session = await open_session(client, topic, ask(0))
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=10_000)
+    await client.call(deletion)
+    await create_topic(client, topic.name)
+    answer = await client.call(fetch_request(session_id=session, session_epoch=1))
+    (data,) = partitions_of(answer).values()
+    assert data.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
 async def test_an_incremental_fetch_waits_on_all_partitions_of_its_session(

@@ -1,6 +1,11 @@
 """Fetch, request by request: offsets, limits, epochs, sessions, topic ids."""
 
+import itertools
+import time
+from collections.abc import Iterator
+
 from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID, random_uuid
 from tests.support.scenario import append, fetch_request, topic_id
 from tests.support.target import Target
@@ -130,6 +135,29 @@ def test_incremental_sessions(target: Target) -> None:
         step("no session", _session_request(topic, 0, -1, {1: 3}))
         step("session id without being opened", _session_request(topic, 0, 1, {1: 3}))
     transcript.check()
+
+
+def test_a_session_learns_what_became_of_a_deleted_topic(target: Target, topic: str) -> None:
+    admin = target.admin()
+    with WireClient(target) as client:
+        asked = FetchTopic(topic_id=topic_id(client, topic), partitions=[FetchPartition()])
+        session = client.call(FetchRequest(session_epoch=0, topics=[asked])).session_id
+
+        def error_in_session(epoch: int) -> int:
+            answer = client.call(FetchRequest(session_id=session, session_epoch=epoch, max_wait_ms=0))
+            return answer.responses[0].partitions[0].error_code if answer.responses else 0
+
+        def await_error(code: ErrorCode, epochs: Iterator[int]) -> None:
+            # Apache Kafka answers a deletion and a creation a moment before the broker knows of them.
+            deadline = time.monotonic() + 30
+            while error_in_session(next(epochs)) != code:
+                assert time.monotonic() < deadline, f"no {code.name}"
+
+        epochs = itertools.count(1)
+        admin.delete_topics([topic])[topic].result(30)
+        await_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, epochs)
+        target.create_topic(topic)
+        await_error(ErrorCode.INCONSISTENT_TOPIC_ID, epochs)
 
 
 def test_no_partition_of_a_session_starves(target: Target) -> None:

@@ -29,6 +29,7 @@ class FetchedPartition:
         "last_fetched_epoch",
         "log_start_offset_sent",
         "max_bytes",
+        "name_found",
         "partition",
         "topic",
         "topic_id",
@@ -44,6 +45,7 @@ class FetchedPartition:
         self.last_fetched_epoch = -1
         self.high_watermark_sent = -1
         self.log_start_offset_sent = -1
+        self.name_found = ""  # the name that the topic id had when it was last read
 
 
 class FetchSession:

@@ -123,14 +123,28 @@ class Fetch:
     def _find(self, asked: FetchedPartition) -> Partition:
         ctx = self._ctx
         if ctx.version >= _TOPIC_IDS_SINCE:
-            partition = ctx.node.replicas.by_topic_id(asked.topic_id, asked.partition)
+            partition = self._find_by_id(asked)
         else:
             partition = ctx.node.replicas.by_topic(asked.topic, asked.partition)
         if not ctx.authorize(Operation.READ, ResourceType.TOPIC, partition.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        asked.name_found = partition.topic
         if self._is_follower:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
+
+    def _find_by_id(self, asked: FetchedPartition) -> Partition:
+        replicas = self._ctx.node.replicas
+        try:
+            return replicas.by_topic_id(asked.topic_id, asked.partition)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_ID or not asked.name_found:
+                raise
+        # The topic was there when this session or request began. By its name, one sees what became of it.
+        replicas.by_topic(asked.name_found, asked.partition)
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"topic {asked.name_found} was deleted and created again"
+        )
 
     def _diverges(self, partition: Partition, asked: FetchedPartition, data: PartitionData) -> bool:
         epoch, end_offset = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
