@@ -13,13 +13,10 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.loads import Loader
-from bench.pages import warm_pages
 from bench.peers import PEERS, Peer
 from bench.phases.model import PARTITIONS, Bench, Phase, Sizes
 from bench.tools import Tools
 from bench.topics import topic
-
-_WARM_BYTES = 1024**3  # more than any phase writes
 
 Values = dict[str, list[float]]  # metric -> one value for each repetition
 
@@ -53,7 +50,6 @@ def run(plan: Plan, tools: Tools, work_dir: Path) -> Results:
         with _warm_peers(plan, tools, work_dir) as peers:
             for phase in on_warm:
                 for name in _schedule(plan, phase):
-                    warm_pages(work_dir, _WARM_BYTES)
                     _measure(results, phase, _bench(peers[name], tools, plan))
     for phase in plan.phases:
         if phase.fresh:

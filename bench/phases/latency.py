@@ -9,6 +9,7 @@ _E2E_RATE_PER_S = 1_000
 
 def _requests(bench: Bench) -> dict[str, float]:
     with topic(bench.peer, "requests", PARTITIONS) as name:
+        bench.warm_pages()
         with cpu_of(bench.peer) as cpu:
             done = bench.load.requests(name, PARTITIONS, bench.sizes.requests_seconds)
         return {

@@ -74,6 +74,7 @@ def _list_ms(port: int, partitions: int) -> float:
 
 def _rate_alone(bench: Bench) -> float:
     with topic(bench.peer, "idle-without", PARTITIONS) as name:
+        bench.warm_pages()
         return bench.load.produce(name, bench.sizes.idle_messages_1k, 1024).megabytes_per_s
 
 
@@ -84,6 +85,7 @@ def _idle_connections(bench: Bench) -> dict[str, float]:
         before_mb = procfs.memory(peer.pid).resident_mb
         with load.idle_connections(sizes.idle_connections) as held:
             held_mb = procfs.memory(peer.pid).resident_mb
+            bench.warm_pages()
             beside = load.produce(name, sizes.idle_messages_1k, 1024)
     # Before and after, so that a machine that gets slower or faster meanwhile does not show.
     alone.append(_rate_alone(bench))

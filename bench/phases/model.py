@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from bench import procfs
 from bench.loads import Loader
+from bench.pages import warm_pages
 from bench.peers import Peer
 from bench.stats import Metric
 
+_WARM_BYTES = 1024**3  # more than any phase writes
 PARTITIONS = 4
 
 
@@ -49,6 +51,10 @@ class Bench:
     peer: Peer
     load: Loader
     sizes: Sizes
+
+    def warm_pages(self) -> None:
+        """To be called right before a load that writes: its pages are then warm, whatever ran before."""
+        warm_pages(self.peer.data_dir.parent, _WARM_BYTES)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ def _messages(bench: Bench, size_bytes: int) -> int:
 
 def _produce(bench: Bench, size_bytes: int) -> dict[str, float]:
     with topic(bench.peer, f"produce-{size_bytes}", PARTITIONS) as name:
+        bench.warm_pages()
         with cpu_of(bench.peer) as cpu:
             done = bench.load.produce(name, _messages(bench, size_bytes), size_bytes)
         return _result(bench, done, cpu.seconds)
@@ -24,6 +25,7 @@ def _produce(bench: Bench, size_bytes: int) -> dict[str, float]:
 def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
     messages = _messages(bench, size_bytes)
     with topic(bench.peer, f"consume-{size_bytes}", PARTITIONS) as name:
+        bench.warm_pages()
         bench.load.produce(name, messages, size_bytes)
         with cpu_of(bench.peer) as cpu:
             done = bench.load.consume(name, PARTITIONS, messages, size_bytes)
