@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.cli.banner import banner, command_name, ready_line
+from mainstem.cli.banner import banner, ready_line
+from mainstem.cli.command_name import command_name, typeable
 from mainstem.testing.process import _parse_ready
 
 
@@ -28,6 +29,7 @@ def test_in_a_checkout_the_banner_names_the_script(monkeypatch: pytest.MonkeyPat
     assert command_name() == "mainstem"
     (tmp_path / "mainstem").touch(0o755)
     assert command_name() == "./mainstem"
+    assert typeable("start one with `mainstem up`") == "start one with `./mainstem up`"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mainstem").touch(0o755)
     assert command_name() == "mainstem"

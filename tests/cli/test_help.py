@@ -43,3 +43,18 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert result.returncode == 2
     assert "strat" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_command_line_reads_like_every_other_error() -> None:
+    result = run_command("consume", "orders", "--offset", "first")
+    assert result.returncode == 2
+    message, hint = result.stderr.splitlines()
+    assert message.startswith("mainstem: invalid value for '--offset'")
+    assert hint.endswith("mainstem consume --help shows every option, with examples")
+    assert run_command("topics", "crate").stderr.endswith("mainstem topics --help shows the commands\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_examples_are_indented(command: tuple[str, ...]) -> None:
+    shown = run_command(*command, "--help").stdout.partition("Examples")[2]
+    assert re.search(r"^   \S", shown, re.M)

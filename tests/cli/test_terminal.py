@@ -46,6 +46,13 @@ def test_topics_are_a_table_on_a_terminal_and_names_in_a_pipe(broker: Broker, ma
     assert name in mainstem("topics", "list").stdout.splitlines()
 
 
+def test_the_title_of_a_description_stays_on_one_line(broker: Broker, mainstem: Mainstem) -> None:
+    name = unique_name("title")
+    mainstem("topics", "create", name, "--partitions", "1")
+    shown = on_terminal(broker, "topics", "describe", name)
+    assert re.search(rf"{name}  id \S+  partitions 1  replication 1\r?\n", shown)
+
+
 def test_a_bar_shows_the_progress_on_a_terminal(broker: Broker, mainstem: Mainstem, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("line\n" * 20_000)

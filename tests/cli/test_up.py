@@ -44,14 +44,13 @@ def running(
 
 
 def refused(*options: str) -> str:
-    """The one line with which a start is refused."""
+    """The two lines with which a start is refused: what happened, and what to do."""
     done = subprocess.run([*UP, *options], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode not in (0, 130)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("  -> ")]
-    assert len(lines) == 1, done.stderr
-    return lines[0]
+    assert re.fullmatch(r"mainstem: .+\n  -> .+\n", done.stderr), done.stderr
+    return done.stderr
 
 
 def test_port_zero_is_named_in_the_ready_line(tmp_path: Path) -> None:
@@ -107,7 +106,7 @@ def test_a_server_properties_file_starts_it(tmp_path: Path) -> None:
         assert "no.such.thing" in process.stderr.read()
 
 
-def test_what_stands_in_the_way_is_named_in_one_line(tmp_path: Path) -> None:
+def test_what_stands_in_the_way_is_named_with_a_next_step(tmp_path: Path) -> None:
     with running("--port", "0", "--data", str(tmp_path / "data")) as (_, ready):
         assert "in use" in refused("--port", "0", "--data", str(tmp_path / "data"))
         assert f"port {ready[2]} is in use" in refused("--port", ready[2], "--ephemeral")
@@ -134,7 +133,7 @@ def test_on_a_terminal_it_greets_with_a_banner(tmp_path: Path) -> None:
         process.wait(30)
         os.close(controller)
     assert "mainstem ready" not in shown
-    assert "ready for every Kafka client" in shown
+    assert "ready for Kafka clients" in shown
     assert str(tmp_path) in shown.replace("\r\n", "")
 
 

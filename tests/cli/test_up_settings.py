@@ -84,10 +84,11 @@ def _refusal(options: UpOptions, data_dir: Path | None = Path("data")) -> str:
     with pytest.raises(CommandError) as caught:
         configure(options, data_dir)
     assert "\n" not in caught.value.message
-    return caught.value.message
+    assert caught.value.hint
+    return f"{caught.value.message}\n{caught.value.hint}"
 
 
-def test_mistakes_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_mistakes_are_refused_with_a_next_step(tmp_path: Path) -> None:
     assert "num.partitions" in _refusal(UpOptions(set=["num.partitons=1"]))
     assert "num.partitions" in _refusal(UpOptions(set=["num.partitions=0"]))
     assert "leave out --host and --port" in _refusal(UpOptions(port=1, set=["listeners=PLAINTEXT://:1"]))

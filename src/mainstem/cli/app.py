@@ -18,6 +18,8 @@ from mainstem.cli.errors import CommandError, report
 from mainstem.cli.render import examples
 from mainstem.cli.up_options import OPTION_SPECS, OptionSpec, UpOptions, checked
 
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
 UP_EXAMPLES = (
     examples(
         "mainstem up  [dim]# localhost:9092, data in your data home[/dim]",
@@ -34,14 +36,29 @@ def run(arguments: Sequence[str]) -> int:
     wanted = arguments[0] if arguments else ""
     app = application([wanted] if wanted in _COMMANDS else list(_COMMANDS))
     try:
-        code = app(list(arguments), prog_name="mainstem", standalone_mode=True)
+        code = app(list(arguments), prog_name="mainstem", standalone_mode=False)
     except SystemExit as leaving:
         code = leaving.code
     except CommandError as error:
         return report(error)
+    except _UsageError as error:
+        return _report_usage(error)
+    except typer.Abort:
+        return report(CommandError("not done, as you said"))
     except KeyboardInterrupt:
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _report_usage(error: Any) -> int:
+    """A wrong command line, in the form of every other error. Its class has no public name in typer."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help is printed already
+        return 2
+    message = error.format_message().rstrip(".")
+    is_group = error.ctx is None or hasattr(error.ctx.command, "commands")
+    shown = "the commands" if is_group else "every option, with examples"
+    hint = f"{error.ctx.command_path if error.ctx else 'mainstem'} --help shows {shown}"
+    return report(CommandError(message[:1].lower() + message[1:], hint, 2))
 
 
 def application(commands: Sequence[str]) -> typer.Typer:

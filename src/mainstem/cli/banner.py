@@ -6,10 +6,10 @@ The line is an interface (mainstem.testing and scripts parse it): fields are onl
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from mainstem import __version__
+from mainstem.cli.command_name import command_name
 
 READY_PREFIX = "mainstem ready "
 
@@ -43,16 +43,7 @@ def banner(bootstrap: str, data_dir: str, *, ephemeral: bool) -> str:
         ("stop", "Ctrl-C"),
     )
     lines = [f"  {dim}{label:<10}{reset} {text}" for label, text in rows]
-    return "\n".join(
-        ["", f"  {bold}Mainstem {__version__}{reset}, ready for every Kafka client", "", *lines, ""]
-    )
-
-
-def command_name() -> str:
-    """What to type in this folder to run the command, which is not on the PATH of a fresh checkout."""
-    if shutil.which("mainstem") is None and os.access("mainstem", os.X_OK):
-        return "./mainstem"
-    return "mainstem"
+    return "\n".join(["", f"  {bold}Mainstem {__version__}{reset}, ready for Kafka clients", "", *lines, ""])
 
 
 def _with_tilde(path: str) -> str:

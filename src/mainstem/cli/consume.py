@@ -121,7 +121,7 @@ def consume(
 ) -> None:
     """Print the messages of a topic; follows it until Ctrl-C unless told to stop."""
     if exit_at_end and follow:
-        raise CommandError("give one of --exit-at-end and --follow", exit_code=2)
+        raise CommandError("it cannot both stop and go on", "give one of --exit-at-end and --follow", 2)
     start = parse_start(
         beginning=from_beginning,
         latest=latest,

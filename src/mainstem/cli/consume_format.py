@@ -25,7 +25,9 @@ def formatter(name: str, show: str) -> Formatter:
         if field not in _FIELDS:
             raise CommandError(f"--show knows no field {field!r}", f"use some of {','.join(_FIELDS)}", 2)
     if fields and name != "text":
-        raise CommandError("--show is for the text format; json holds every field already", exit_code=2)
+        raise CommandError(
+            "--show is for the text format", "leave it out: json holds every field already", exit_code=2
+        )
     if name == "json":
         return _json
     if name == "raw":

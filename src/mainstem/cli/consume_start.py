@@ -27,7 +27,11 @@ def parse_start(
 ) -> Start:
     """The starting point of these options, which exclude each other."""
     if sum((beginning, latest, offset is not None, from_time is not None)) > 1:
-        raise CommandError("give one of --from-beginning, --latest, --offset and --from-time", exit_code=2)
+        raise CommandError(
+            "there are several places to start from",
+            "give one of --from-beginning, --latest, --offset and --from-time",
+            exit_code=2,
+        )
     time_ms = parse_time_ms(from_time, now_ms) if from_time is not None else None
     return Start(beginning, offset, time_ms)
 

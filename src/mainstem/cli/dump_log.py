@@ -69,7 +69,9 @@ def _files(paths: list[Path]) -> Iterator[Path]:
                 raise CommandError(f"{path} is not a file of a log", f"known are {', '.join(_known_names())}")
             yield path
         else:
-            raise CommandError(f"there is no file {path}")
+            raise CommandError(
+                f"there is no file {path}", "name a file or a partition's folder of a data directory"
+            )
 
 
 def _entries(path: Path, *, with_records: bool) -> Iterator[Entry]:
@@ -79,7 +81,7 @@ def _entries(path: Path, *, with_records: bool) -> Iterator[Entry]:
         else:
             yield from _reader(path)(path)
     except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+        raise CommandError(f"cannot read {path}: {error.strerror}", "check who may read it") from None
     except ValueError as error:  # what the storage layer raises for a file that does not have its format
         yield {"type": "damage", "position": 0, "message": str(error)}
 

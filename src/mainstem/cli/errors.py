@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from mainstem.cli.command_name import typeable
+
 
 class CommandError(Exception):
     """Ends the command with `message` on stderr (and `hint` on the line below), never with a traceback."""
@@ -18,9 +20,15 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
+def in_two_lines(text: str, otherwise: str | None = None) -> CommandError:
+    """An error of the broker: its text ends with what to do, behind a semicolon, where that is known."""
+    message, found, hint = text.rpartition("; ")
+    return CommandError(message, hint) if found else CommandError(text, otherwise)
+
+
 def report(error: CommandError) -> int:
     """Print the error the way every subcommand does, and return the exit code that goes with it."""
     print(f"mainstem: {error.message}", file=sys.stderr)
     if error.hint:
-        print(f"  -> {error.hint}", file=sys.stderr)
+        print(f"  -> {typeable(error.hint)}", file=sys.stderr)
     return error.exit_code

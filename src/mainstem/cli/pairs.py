@@ -15,7 +15,11 @@ def parse_pairs(items: Iterable[str], option: str) -> dict[str, str]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.strip():
-            raise CommandError(f"{option} {item!r} is not NAME=VALUE", exit_code=2)
+            raise CommandError(
+                f"{option} {item!r} is not NAME=VALUE",
+                f"write it with an equals sign: {option} NAME=VALUE",
+                2,
+            )
         pairs[name.strip()] = value
     return pairs
 

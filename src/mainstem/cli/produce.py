@@ -81,10 +81,11 @@ KeySeparator = Annotated[
     ),
 ]
 Header = Annotated[
-    list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header on every message.")
+    list[str],
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header on every message. May be repeated."),
 ]
 Partition = Annotated[
-    int, typer.Option("--partition", "-p", metavar="N", help="Only this one.", show_default=False)
+    int, typer.Option("--partition", "-p", metavar="N", help="Send to this one only.", show_default=False)
 ]
 AcksOption = Annotated[
     Acks,
@@ -167,6 +168,9 @@ def _open_input(file: Path | None) -> Iterator[tuple[BinaryIO, int | None]]:
         size = file.stat().st_size
         source = file.open("rb")
     except OSError as error:
-        raise CommandError(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(
+            f"cannot read {file}: {error.strerror}",
+            "check the path, or leave --file out to read standard input",
+        ) from None
     with source:
         yield source, size

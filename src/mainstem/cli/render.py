@@ -17,7 +17,10 @@ Row = Sequence[str | int]
 
 def examples(*commands: str) -> str:
     """The closing part of a subcommand's help."""
-    return "\n".join(["[bold]Examples[/bold]", *(f"  {command}" for command in commands)])
+    # The indent stands behind a mark: typer takes away the leading spaces that all lines have in common.
+    return "\n".join(
+        ["[bold]Examples[/bold]", *(f"[not bold]  {command}[/not bold]" for command in commands)]
+    )
 
 
 def print_json(value: Any) -> None:
@@ -55,15 +58,16 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Row], title: str | None) 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
-    )
+    console = Console()
+    if title:  # rich would fold a table's own title at the table's width
+        console.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], int) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
-    Console().print(table)
+    console.print(table)
 
 
 def _print_plain(columns: Sequence[str], rows: Sequence[Row], title: str | None) -> None:

@@ -26,6 +26,7 @@ from mainstem.cli.message_json import OutgoingMessage
 AUTO_CREATE_TIMEOUT_S = 3.0
 AUTO_CREATE_RETRY_S = 0.05
 POLL_EVERY = 1000
+RATE_FROM = 1000  # fewer messages are sent before a rate says anything
 FLUSH_TURN_S = 0.5  # between the turns Ctrl-C is heard
 
 
@@ -79,9 +80,11 @@ class Sender:
     def summary(self) -> str:
         """How much, how long, how fast."""
         seconds = max(self._seconds, 1e-6)
-        rate = f"{self._sent / seconds:,.0f} messages/s, {self._bytes / seconds / 1e6:,.1f} MB/s"
         noun = "message" if self._sent == 1 else "messages"
-        return f"sent {self._sent:,} {noun} ({self._bytes:,} bytes) in {seconds:.2f} s: {rate}"
+        text = f"sent {self._sent:,} {noun} ({self._bytes:,} bytes) in {seconds:.2f} s"
+        if self._sent < RATE_FROM:
+            return text
+        return f"{text}: {self._sent / seconds:,.0f} messages/s, {self._bytes / seconds / 1e6:,.1f} MB/s"
 
     def _send(self, message: OutgoingMessage) -> None:
         key, value = message.key, message.value

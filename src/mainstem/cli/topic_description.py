@@ -64,6 +64,11 @@ def collect(admin: AdminClient, names: list[str], *, all_configs: bool) -> list[
     return found
 
 
+def setting_names(admin: AdminClient, topic: str) -> set[str]:
+    """The names of all settings that the topic can have; raises KafkaException."""
+    return set(_configs(admin, [topic], all_configs=True)[topic])
+
+
 def as_json(topic: TopicFacts) -> dict[str, Any]:
     """The facts as `--json` prints them."""
     return topic._asdict() | {"partitions": [part._asdict() for part in topic.partitions]}

@@ -5,6 +5,7 @@ Every change goes through Kafka's admin APIs, so the same commands work on any K
 
 from __future__ import annotations
 
+import difflib
 import sys
 from concurrent.futures import Future
 from typing import Annotated, Any
@@ -32,6 +33,7 @@ from mainstem.cli.client import (
     no_such_topic,
     topic_metadata,
 )
+from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.keyed import has_keys
 from mainstem.cli.pairs import parse_pairs
@@ -82,7 +84,7 @@ def list_topics(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
     elif rows:
         print("\n".join(name for name, _, _ in rows))
     else:
-        say("no topics yet; create one with `mainstem topics create NAME`")
+        say(typeable("no topics yet; create one with `mainstem topics create NAME`"))
 
 
 @app.command(
@@ -212,6 +214,13 @@ def alter(
 def _alter_configs(
     admin: AdminClient, name: str, settings: dict[str, str], removed: list[str], bootstrap: str
 ) -> None:
+    with kafka_errors(bootstrap, f"describe {name}"):
+        known = topic_description.setting_names(admin, name) if removed else set()
+    for key in removed:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "docs/configuration.md lists every topic setting"
+            raise CommandError(f"--delete-config {key}: there is no such topic setting", hint)
     changes = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
         for key, value in settings.items()
@@ -221,7 +230,9 @@ def _alter_configs(
     futures = admin.incremental_alter_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
     with kafka_errors(bootstrap, f"alter {name}"):
         futures[resource].result()
-    print(f"altered {name}: {', '.join([*(f'{key}={value}' for key, value in settings.items()), *removed])}")
+    done = [f"{key}={value}" for key, value in settings.items()]
+    done += [f"{key} back to its default" for key in removed]
+    print(f"altered {name}: {', '.join(done)}")
 
 
 def _finish(

@@ -6,6 +6,7 @@ It is on the path from process start to a ready broker: it imports no typer, no 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainstem.cli.banner import banner, ready_line
-from mainstem.cli.errors import CommandError, report
+from mainstem.cli.errors import CommandError, in_two_lines, report
 from mainstem.cli.up_options import UpOptions, parse
 
 if TYPE_CHECKING:
@@ -68,18 +69,22 @@ def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) 
         _announce(node, options)
 
     try:
-        return server.run(config, on_ready=on_ready, use_uvloop=options.uvloop)
+        code = server.run(config, on_ready=on_ready, use_uvloop=options.uvloop)
     except StartupError as error:
-        raise CommandError(str(error)) from None
+        raise in_two_lines(str(error), "check that directory, or choose another one with --data") from None
     except KeyboardInterrupt:
         return 130
+    if code == 0 and sys.stdout.isatty():
+        with contextlib.suppress(OSError):  # the terminal may be gone: that is one of the ways to stop it
+            os.write(sys.stdout.fileno(), b"\n  stopped\n")
+    return code
 
 
 def _announce(node: Node, options: UpOptions) -> None:
     listener = node.bound_listeners[0]
     host = listener.advertised_host
     bootstrap = f"{f'[{host}]' if ':' in host else host}:{listener.advertised_port}"
-    data_dir = ",".join(str(directory) for directory in node.config.log_dirs())
+    data_dir = ",".join(os.path.abspath(directory) for directory in node.config.log_dirs())
     if sys.stdout.isatty():
         text = banner(bootstrap, data_dir, ephemeral=options.ephemeral)
     else:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from mainstem.cli.errors import CommandError
+from mainstem.cli.errors import CommandError, in_two_lines
 from mainstem.cli.up_options import UpOptions
 from mainstem.config import BrokerConfig, ConfigError, load_properties, resolve
 
@@ -41,7 +41,13 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
         _apply_data_dir(data_dir, from_file, from_set, defaults)
         return resolve(from_file, from_set, defaults)
     except ConfigError as error:
-        raise CommandError(str(error)) from None
+        raise in_two_lines(str(error), _where_to_look(error)) from None
+
+
+def _where_to_look(error: ConfigError) -> str:
+    if error.setting is None:
+        return "check the file that --config names"
+    return "docs/configuration.md lists every setting with its default and its range"
 
 
 def _set_settings(options: UpOptions) -> Settings:
@@ -62,7 +68,7 @@ def _apply_data_dir(
     for name in DATA_SETTINGS:
         from_file.pop(name, None)
         if name in from_set:
-            raise CommandError(f"the data directory is given twice: leave out --set {name}", exit_code=2)
+            raise CommandError("the data directory is given twice", f"leave out --set {name}", exit_code=2)
     from_set["log.dirs"] = str(data_dir)
 
 
@@ -72,7 +78,7 @@ def _apply_listener(options: UpOptions, from_file: Settings, from_set: Settings,
     if options.host is None and options.port is None:
         return
     if "listeners" in from_set:
-        raise CommandError("--set listeners holds host and port: leave out --host and --port", exit_code=2)
+        raise CommandError("--set listeners holds host and port", "leave out --host and --port", exit_code=2)
     entries = [entry.strip() for entry in from_file.get("listeners", "").split(",") if entry.strip()]
     first, *others = entries or [defaults["listeners"]]
     name, _, address = first.partition("://")
