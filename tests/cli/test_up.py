@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.cli import up
+
 UP = [sys.executable, "-m", "mainstem", "up"]
 READY = re.compile(r"mainstem ready bootstrap=(\S+):(\d+) node=1 cluster=\S{22} data=(.+)\n")
 
@@ -116,6 +118,19 @@ def test_what_stands_in_the_way_is_named_with_a_next_step(tmp_path: Path) -> Non
     assert "num.partitions" in refused("--ephemeral", "--set", "num.partitions=0")
     assert "out of range" in refused("--port", "70000")
     assert "no.such.host.invalid" in refused("--port", "0", "--ephemeral", "--host", "no.such.host.invalid")
+
+
+def test_a_directory_that_may_not_be_entered_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def denied(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("mainstem.broker.server.run", denied)
+    monkeypatch.setattr("mainstem.cli.up._configure_logging", lambda _level: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert up.main(["--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"mainstem: cannot use {tmp_path}: Permission denied\n  -> ")
 
 
 def test_on_a_terminal_it_greets_with_a_banner(tmp_path: Path) -> None:

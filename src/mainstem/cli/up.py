@@ -24,6 +24,8 @@ from mainstem.cli.up_options import UpOptions, parse
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
 
+CHECK_DIRECTORY = "check that directory, or choose another one with --data"
+
 logger = logging.getLogger("mainstem.up")
 
 
@@ -71,7 +73,9 @@ def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) 
     try:
         code = server.run(config, on_ready=on_ready, use_uvloop=options.uvloop)
     except StartupError as error:
-        raise in_two_lines(str(error), "check that directory, or choose another one with --data") from None
+        raise in_two_lines(str(error), CHECK_DIRECTORY) from None
+    except PermissionError as error:
+        raise CommandError(f"cannot use {error.filename}: {error.strerror}", CHECK_DIRECTORY) from None
     except KeyboardInterrupt:
         return 130
     if code == 0 and sys.stdout.isatty():
