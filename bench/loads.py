@@ -57,10 +57,10 @@ class Loader:
     peer: Peer
 
     def produce(self, topic: str, messages: int, size_bytes: int) -> Throughput:
-        """acks=1, as fast as librdkafka can; batches of up to a megabyte, spread over all partitions."""
+        """acks=1, as fast as librdkafka can, with its own partitioner; batches of up to a megabyte."""
         load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", "1"]
         load += ["-X", "linger.ms=5", "-X", "batch.num.messages=10000"]
-        load += ["-X", "queue.buffering.max.messages=500000", "-X", "sticky.partitioning.linger.ms=0"]
+        load += ["-X", "queue.buffering.max.messages=500000"]
         return parse_produced(self._librdkafka(topic, load), messages, size_bytes)
 
     def consume(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
