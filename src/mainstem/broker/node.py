@@ -140,8 +140,8 @@ class Node:
 
     def _open_log_dirs(self) -> LogManager:
         paths = [Path(directory) for directory in self.config.log_dirs()]
-        is_new = not any((path / "meta.properties").exists() for path in paths)
         try:
+            is_new = not any((path / "meta.properties").exists() for path in paths)
             return LogManager(
                 paths,
                 node_id=self.node_id,

@@ -23,7 +23,7 @@ def place_replicas(
     if replication_factor > len(candidates):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{replication_factor} replicas need as many brokers; there are {len(candidates)}.",
+            f"{replication_factor} replicas need as many brokers; the cluster has {len(candidates)}.",
         )
     active = _in_line(broker for broker in candidates if not broker.fenced)
     if not active:

@@ -71,7 +71,7 @@ def _check_together(cfg: BrokerConfig, listeners: list[Listener]) -> None:
         if listener.protocol != "PLAINTEXT":
             raise ConfigError(
                 f"listeners: {listener.name} asks for {listener.protocol}, which Mainstem does not serve yet;"
-                " it will not start with less protection than was asked for",
+                " use PLAINTEXT, on an address that only trusted clients reach",
                 "listeners",
             )
 
