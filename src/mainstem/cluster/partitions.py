@@ -72,12 +72,25 @@ def _bad_assignment(message: str) -> KafkaError:
 
 
 def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> int:
-    """The first replica, in order of preference, that is in sync and can serve; -1 if there is none."""
-    for replica in partition.replicas:
-        broker = brokers.get(replica)
-        if replica in partition.isr and broker is not None and broker.active:
-            return replica
+    """The first replica, in order of preference, that can serve and is in sync or, when none of those can, is
+    eligible (KIP-966: it has everything up to the high watermark); -1 if there is none.
+    """
+    for candidates in (partition.isr, partition.eligible_leader_replicas):
+        for replica in partition.replicas:
+            broker = brokers.get(replica)
+            if replica in candidates and broker is not None and broker.active:
+                return replica
     return NO_LEADER
+
+
+def _election(partition: PartitionImage, topic_id: bytes, leader: int) -> PartitionChangeRecord:
+    """A leader that was only eligible is the first that is in sync again."""
+    change = PartitionChangeRecord(partition.partition, topic_id, leader=leader)
+    if leader != NO_LEADER and leader not in partition.isr:
+        change.isr = [leader]
+        change.eligible_leader_replicas = [r for r in partition.eligible_leader_replicas if r != leader]
+        change.last_known_elr = []
+    return change
 
 
 def elections_after_registration(
@@ -94,7 +107,7 @@ def elections_after_registration(
             if broker_id in partition.replicas and partition.leader in (broker_id, NO_LEADER):
                 leader = choose_leader(partition, brokers)
                 if partition.leader != NO_LEADER or leader != NO_LEADER:
-                    changes.append(PartitionChangeRecord(partition.partition, topic.topic_id, leader=leader))
+                    changes.append(_election(partition, topic.topic_id, leader))
     return changes
 
 
