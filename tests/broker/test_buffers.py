@@ -63,3 +63,13 @@ def test_a_release_wakes_everybody_who_waits_once() -> None:
     assert woken == ["first", "second"]
     memory.release(50)
     assert woken == ["first", "second", "first"]
+
+
+def test_a_few_large_buffers_lie_on_huge_pages_and_the_rest_does_not() -> None:
+    pool = BufferPool()
+    buffers = [pool.take(1 * MIB) for _ in range(6)]
+    assert [len(buffer) for buffer in buffers] == [2 * MIB] * 4 + [1 * MIB] * 2
+    for buffer in buffers:
+        buffer[:3] = b"abc"
+        pool.give(buffer)
+    assert bytes(pool.take(1 * MIB)[:3]) == b"abc", "one that was given back is taken again"

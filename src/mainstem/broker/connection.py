@@ -11,7 +11,7 @@ import socket
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from mainstem.broker.buffers import BufferPool, RequestMemory
+from mainstem.broker.buffers import Buffer, BufferPool, RequestMemory
 from mainstem.broker.output import Chunk, OutputQueue, Turn
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _size_at = Struct(">i").unpack_from
 _FRAME_BYTES_MIN: Final = 8  # api key, api version, correlation id
 _LARGE_FRAME_BYTES: Final = 64 * 1024
 _READ_AHEAD_WHILE_PARKED_BYTES: Final = 64 * 1024
-_FIRST_BUFFER_BYTES: Final = 256 * 1024  # for a large frame; more only as its bytes really come
+_FIRST_BUFFER_BYTES: Final = 128 * 1024  # of a frame whose bytes have not come yet
 _FRAME_HINT_BYTES_MAX: Final = 4 * 1024 * 1024
 _PENDING_CHUNKS_MAX: Final = 64
 _PENDING_BYTES_MAX: Final = 256 * 1024
@@ -112,7 +112,7 @@ class Connection:
         self.waiter: Waiter | None = None
         self.produce_routes: Routes | None = None
         self.last_active = host.loop.time()
-        self._buffer: bytearray | None = None
+        self._buffer: Buffer | None = None
         self._view: memoryview = host.receive_view
         self._filled = 0
         self._ended = False
@@ -132,12 +132,12 @@ class Connection:
             if self._filled == len(self._buffer):
                 self._pause_reading()  # read ahead far enough behind a parked request
                 return
-            view = view[self._filled :]
+            view = view[self._filled : self._wanted_end()]
         elif self._frame_hint:
             hint = self._frame_hint
             self._frame_hint = 0  # set again below when another large frame comes
             self._own_buffer(hint, b"")
-            view = self._view
+            view = self._view[:hint]
         try:
             count = self._recv_into(view)
         except (BlockingIOError, InterruptedError):
@@ -156,6 +156,17 @@ class Connection:
             self._answer_only_frame(count)
         else:
             self._parse(0)
+
+    def _wanted_end(self) -> int:
+        """Up to where the own buffer is filled: to the end of a large frame, so that nothing behind it has
+        to be moved; else as far as it goes.
+        """
+        assert self._buffer is not None
+        if self._filled >= 4:
+            end: int = 4 + _size_at(self._view)[0]
+            if self._filled < end < len(self._buffer):
+                return end
+        return len(self._buffer)
 
     def _answer_only_frame(self, count: int) -> None:
         """The short way for what nearly every turn is: one small request, whole, with nothing behind it."""

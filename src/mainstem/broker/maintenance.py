@@ -34,6 +34,7 @@ class Maintenance:
         delete_delay = config.get("log.segment.delete.delay.ms") / 1000
         self._every("log.retention.check.interval.ms", first, self._apply_retention)
         self._every("log.flush.offset.checkpoint.interval.ms", first, self._checkpoint)
+        self._every("log.flush.start.offset.checkpoint.interval.ms", first, self._checkpoint)
         self._every("replica.high.watermark.checkpoint.interval.ms", first, self._checkpoint_high_watermarks)
         seconds = max(0.05, min(_DELETED_FILES_SECONDS_MAX, delete_delay))
         self._spawn(self._repeat(lambda: seconds, seconds, self._remove_deleted))

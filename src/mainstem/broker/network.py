@@ -8,7 +8,7 @@ import select
 import socket
 from collections.abc import Mapping
 
-from mainstem.broker.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory
+from mainstem.broker.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory, huge_page_buffer
 from mainstem.broker.connection import Connection
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.listener import Acceptor, BoundListener, ConnectionLimits
@@ -27,7 +27,7 @@ class Network:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: BrokerConfig, dispatcher: Dispatcher) -> None:
         self.loop = loop
-        self.receive_view = memoryview(bytearray(SHARED_BUFFER_BYTES))
+        self.receive_view = huge_page_buffer()[:SHARED_BUFFER_BYTES]
         self.buffer_pool = BufferPool()
         self.turn = Turn(loop)
         queued_bytes_max = config.get("queued.max.request.bytes")
