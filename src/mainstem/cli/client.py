@@ -83,10 +83,22 @@ def unreachable(bootstrap: str, problem: str) -> CommandError:
     )
 
 
-def on_connection_lost(error: KafkaError) -> None:
-    """librdkafka's error callback: it goes on trying by itself, and the person should know."""
-    if error.code() == KafkaError._ALL_BROKERS_DOWN:
-        say("mainstem: the connection to the broker is lost; trying again (Ctrl-C stops)")
+class ConnectionNotice:
+    """librdkafka's error callback: it goes on trying by itself, and the person is told once each time."""
+
+    def __init__(self) -> None:
+        self._lost = False
+
+    def __call__(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._lost:
+            self._lost = True
+            say("mainstem: the connection to the broker is lost; trying again (Ctrl-C stops)")
+
+    def heard(self) -> None:
+        """Something came from the broker."""
+        if self._lost:
+            self._lost = False
+            say("mainstem: connected again")
 
 
 def cluster_metadata(client: AdminClient | Consumer | Producer, bootstrap: str) -> ClusterMetadata:
@@ -132,7 +144,7 @@ _HINTS = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: "`mainstem topics list` shows what is there",
     KafkaError.INVALID_REPLICATION_FACTOR: "a single broker keeps one copy: leave --replication-factor out",
     KafkaError.INVALID_PARTITIONS: "a topic's partitions can only grow: give more than it has now",
-    KafkaError.TOPIC_EXCEPTION: "names hold letters, digits, dot, underscore and hyphen, at most 249 of them",
+    KafkaError.TOPIC_EXCEPTION: "use up to 249 letters, digits, '.', '_' and '-'; '.' and '_' count as one",
     KafkaError.INVALID_CONFIG: "docs/configuration.md lists every topic setting with its range",
     KafkaError.MSG_SIZE_TOO_LARGE: "raise it: `mainstem topics alter TOPIC --config max.message.bytes=N`",
     KafkaError.INVALID_RECORD: "a compacted topic takes only messages with keys: see --key-separator",

@@ -17,9 +17,9 @@ from mainstem.cli.client import (
     DEFAULT_BOOTSTRAP,
     END_WAIT_MS,
     Bootstrap,
+    ConnectionNotice,
     consumer_client,
     kafka_errors,
-    on_connection_lost,
     topic_metadata,
 )
 from mainstem.cli.consume_format import formatter
@@ -130,11 +130,12 @@ def consume(
         now_ms=int(time.time() * 1000),
     )
     write = formatter(output_format.value, show)
+    notice = ConnectionNotice()
     settings: dict[str, Any] = {
         "enable.partition.eof": True,
         "isolation.level": isolation.value,
         "auto.offset.reset": "error",
-        "error_cb": on_connection_lost,
+        "error_cb": notice,
     }
     if exit_at_end:
         settings["fetch.wait.max.ms"] = END_WAIT_MS
@@ -143,7 +144,7 @@ def consume(
         partitions = _partitions(consumer, topic, partition, bootstrap)
         with kafka_errors(bootstrap, f"find where to start in {topic}"):
             starts = starting_positions(consumer, topic, partitions, start)
-        reader = Reader(consumer, starts, bootstrap, limit=max_messages, follow=not exit_at_end)
+        reader = Reader(consumer, starts, bootstrap, notice, limit=max_messages, follow=not exit_at_end)
         with reader_may_leave():
             reader.run(sys.stdout.buffer, write)
     finally:

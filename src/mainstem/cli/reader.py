@@ -5,16 +5,18 @@ How a message looks is the formatter's business; this only decides when to stop.
 
 from __future__ import annotations
 
+import time
 from typing import Any, BinaryIO
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from mainstem.cli.client import advise
+from mainstem.cli.client import ConnectionNotice, advise
 from mainstem.cli.consume_format import Formatter
 from mainstem.cli.errors import CommandError
 
 POLL_TIMEOUT_S = 0.2
 POLL_BATCH = 1000
+SILENCE_MAX_S = 30
 
 
 class Reader:
@@ -25,12 +27,15 @@ class Reader:
         consumer: Consumer,
         starts: list[TopicPartition],
         bootstrap: str,
+        notice: ConnectionNotice,
         *,
         limit: int | None,
         follow: bool,
     ) -> None:
         self._consumer = consumer
         self._bootstrap = bootstrap
+        self._notice = notice
+        self._heard_at = time.monotonic()
         self._left = limit
         self._follow = follow
         self._open = {start.partition for start in starts}
@@ -41,6 +46,7 @@ class Reader:
         while (self._follow or self._open) and self._left != 0:
             want = POLL_BATCH if self._left is None else min(POLL_BATCH, self._left)
             messages = self._poll(want)
+            self._check_progress(bool(messages))
             for message in messages:
                 if message.error() is not None:
                     self._on_error(message)
@@ -50,6 +56,20 @@ class Reader:
                     self._left -= 1
             if messages:
                 out.flush()
+
+    def _check_progress(self, heard: bool) -> None:
+        """Somebody who asked to stop at the end must not wait for ever for an end that does not come."""
+        now = time.monotonic()
+        if heard:
+            self._heard_at = now
+            self._notice.heard()
+        elif not self._follow and now - self._heard_at > SILENCE_MAX_S:
+            silent = ", ".join(str(partition) for partition in sorted(self._open))
+            raise CommandError(
+                f"nothing came from partition {silent} for {SILENCE_MAX_S} s, and its end is not reached",
+                f"look whether the broker at {self._bootstrap} runs and the partition has a leader: "
+                "`mainstem topics describe TOPIC`",
+            )
 
     def _poll(self, want: int) -> list[Message]:
         """One message, if it comes in time, and what else is at hand; never wait to fill a batch."""

@@ -13,11 +13,11 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from mainstem.cli.client import (
     REQUEST_TIMEOUT_S,
+    ConnectionNotice,
     advise,
     cluster_metadata,
     kafka_errors,
     no_such_topic,
-    on_connection_lost,
     producer_client,
 )
 from mainstem.cli.errors import CommandError
@@ -41,7 +41,7 @@ class Sender:
         self._seconds = 0.0
         self._failures = 0
         self._first_failure: KafkaError | None = None
-        callbacks = {"on_delivery": self._on_failed_delivery, "error_cb": on_connection_lost}
+        callbacks = {"on_delivery": self._on_failed_delivery, "error_cb": ConnectionNotice()}
         self._client = producer_client(bootstrap, settings | callbacks)
 
     def check_topic(self, partition: int) -> None:
