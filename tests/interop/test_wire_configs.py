@@ -116,7 +116,9 @@ def test_incremental_changes(target: Target) -> None:
             transcript.note(title, client.call(request))
 
         def describe(title: str) -> None:
-            transcript.note(title, _describe(client, TOPIC, topic, keys, include_synonyms=True))
+            transcript.note_when_settled(
+                title, lambda: _describe(client, TOPIC, topic, keys, include_synonyms=True)
+            )
 
         alter("set two", ("retention.ms", SET, "2000"), ("max.message.bytes", SET, "4000"))
         describe("after setting two")
@@ -184,11 +186,11 @@ def test_legacy_changes_replace_everything(target: Target) -> None:
             transcript.note(title, client.call(legacy.AlterConfigsRequest([resource], **fields)))
 
         alter("set another", {"flush.ms": "5000"})
-        transcript.note("the first is gone", _describe(client, TOPIC, topic, keys))
+        transcript.note_when_settled("the first is gone", lambda: _describe(client, TOPIC, topic, keys))
         alter("a wrong value", {"flush.ms": "soon"})
         alter("no value", {"flush.ms": None})
         alter("validate only", {"retention.ms": "7000"}, validate_only=True)
         alter("unknown topic", {"flush.ms": "5000"}, name="no-such-topic")
         alter("nothing", {})
-        transcript.note("all are gone", _describe(client, TOPIC, topic, keys))
+        transcript.note_when_settled("all are gone", lambda: _describe(client, TOPIC, topic, keys))
     transcript.check()

@@ -7,7 +7,8 @@ with MAINSTEM_RECORD_TRANSCRIPTS=1 and read the difference before committing it.
 """
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from difflib import ndiff
 from itertools import zip_longest
 from pathlib import Path
@@ -20,6 +21,7 @@ from mainstem.records.batch import read_header
 from mainstem.records.compression import Codec
 from tests.support.target import Target
 
+_SETTLED_SECONDS_MAX = 10
 _FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
 # Texts for people: each broker has its own words, and Mainstem has them where Kafka leaves them out.
 _LEFT_OUT = {"throttle_time_ms", "error_message"}
@@ -51,6 +53,21 @@ class Transcript:
         else:
             self._lines += self._struct(answer, 0) or ["(all defaults)"]
         self._lines.append("")
+
+    def note_when_settled(self, title: str, ask: Callable[[], Any]) -> None:
+        """The same for the effect of a change. Apache Kafka's broker learns of it after its controller has
+        answered, so it is asked until it gives the recorded answer; Mainstem is asked once.
+        """
+        deadline = time.monotonic() + _SETTLED_SECONDS_MAX
+        recorded = self._path.read_text() if self._path.exists() else ""
+        while True:
+            before = len(self._lines)
+            self.note(title, ask())
+            is_settled = "\n".join(self._lines[before:]) in recorded
+            if is_settled or self._target.is_mainstem or time.monotonic() > deadline:
+                return
+            del self._lines[before:]
+            time.sleep(0.05)
 
     def check(self) -> None:
         text = "\n".join(self._lines)
