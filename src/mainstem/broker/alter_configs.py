@@ -1,10 +1,16 @@
-"""Who may alter which resource's settings: shared by AlterConfigs and IncrementalAlterConfigs."""
+"""Altering settings, as AlterConfigs and IncrementalAlterConfigs do it alike.
 
-from typing import Protocol
+Who may alter which resource, the controller's decision, and a result for every resource; the two APIs differ
+only in what the controller is asked.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from mainstem.broker.context import RequestContext
+from mainstem.broker.controller_shell import Decision
 from mainstem.cluster.image import ResourceType as ConfigResourceType
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 
@@ -15,7 +21,57 @@ class ConfigResource(Protocol):
     resource_name: str
 
 
-def denial(ctx: RequestContext, resource: ConfigResource) -> ErrorCode | None:
+class AlterRequest(Protocol):
+    """A request of either API."""
+
+    resources: Any
+
+
+class AlterResponse(Protocol):
+    """A response of either API."""
+
+    responses: Any
+
+
+R = TypeVar("R", bound=AlterResponse)
+
+
+async def alter(
+    ctx: RequestContext,
+    request: AlterRequest,
+    decide: Decision[R],
+    response_type: Callable[[], R],
+    result_type: Callable[..., Any],
+) -> R:
+    """Have the controller decide on what the client may alter; the rest, and a failure, gets its error."""
+    denied: list[tuple[ConfigResource, ErrorCode]] = []
+    allowed: list[ConfigResource] = []
+    for resource in request.resources:
+        code = _denial(ctx, resource)
+        if code is None:
+            allowed.append(resource)
+        else:
+            denied.append((resource, code))
+
+    def failed(resource: ConfigResource, error: KafkaError) -> Any:
+        return result_type(
+            error_code=error.code,
+            error_message=error.message or error.code.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+
+    request.resources = allowed
+    try:
+        response = await ctx.node.controller.submit(decide)
+    except KafkaError as error:
+        response = response_type()
+        response.responses = [failed(resource, error) for resource in allowed]
+    response.responses += [failed(resource, KafkaError(code)) for resource, code in denied]
+    return response
+
+
+def _denial(ctx: RequestContext, resource: ConfigResource) -> ErrorCode | None:
     """The error of a client that may not alter this resource, or None when it may."""
     if resource.resource_type == ConfigResourceType.TOPIC:
         if not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.TOPIC, resource.resource_name):

@@ -1,4 +1,4 @@
-"""The node's only clock: wall time in milliseconds for records, monotonic seconds for timers.
+"""The node's only clock: wall time in milliseconds, for records and retention. Timers are the event loop's.
 
 Nothing else in the broker reads the time, so that a test can hand in a clock of its own.
 """
@@ -13,6 +13,3 @@ class Clock:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()

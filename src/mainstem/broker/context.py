@@ -71,8 +71,3 @@ class RequestContext:
             reply = self._api.frame(self, response)
             assert not isinstance(reply, Parked)
             self.connection.reply(reply)
-
-    def reply_nothing(self) -> None:
-        """End a parked request that has no response (acks=0)."""
-        if not self.connection.closed:
-            self.connection.reply(b"")
