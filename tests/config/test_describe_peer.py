@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from mainstem.config import BrokerConfig, ConfigEntry, ConfigSource, describe_broker, describe_topic
 from tests.support.kafka_peer import shared_kafka
-from tests.support.target import unique_name
+from tests.support.target import unique_name, when_settled
 
 pytestmark = pytest.mark.peer
 
@@ -18,7 +18,7 @@ Answer = tuple[str | None, int, bool, bool, set[tuple[str, str | None, int]]]
 
 def _describe(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, Any]:
     resource = ConfigResource(kind, name)
-    return dict(admin.describe_configs([resource])[resource].result(timeout=30))
+    return when_settled(lambda: dict(admin.describe_configs([resource])[resource].result(timeout=30)), bool)
 
 
 def _kafkas(entry: Any) -> Answer:

@@ -20,7 +20,7 @@ from kafka.admin import NewTopic as KafkaPythonNewTopic
 from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from tests.support.clients import Message, read_confluent, write_confluent, write_kafka_python
-from tests.support.target import KEEP_FOREVER, Target, await_leaders, unique_name
+from tests.support.target import KEEP_FOREVER, Target, await_leaders, unique_name, when_settled
 
 
 def _error(action: Callable[[], Any]) -> int:
@@ -45,7 +45,10 @@ def test_confluent_admin_creates_grows_and_deletes(target: Target) -> None:
     admin.create_partitions([NewPartitions(name, 4)])[name].result(10)
     fewer = admin.create_partitions([NewPartitions(name, 3)])[name]
     assert _error(lambda: fewer.result(10)) == KafkaError.INVALID_PARTITIONS
-    described = admin.describe_topics(TopicCollection([name]))[name].result(10)
+    described = when_settled(
+        lambda: admin.describe_topics(TopicCollection([name]))[name].result(10),
+        lambda answer: len(answer.partitions) == 4,
+    )
     assert [partition.id for partition in described.partitions] == [0, 1, 2, 3]
     admin.delete_topics([name])[name].result(10)
     gone = admin.delete_topics([name])[name]
@@ -58,8 +61,11 @@ def test_confluent_admin_configs(target: Target, topic: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(10)
-    (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    entry = described.result(10)["retention.ms"]
+    described = ConfigResource(ResourceType.TOPIC, topic)
+    entry = when_settled(
+        lambda: admin.describe_configs([described])[described].result(10)["retention.ms"],
+        lambda entry: entry.value == "7777",
+    )
     assert (entry.value, entry.is_default, entry.is_read_only) == ("7777", False, False)
 
 

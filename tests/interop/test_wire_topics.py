@@ -23,7 +23,7 @@ from mainstem.protocol.apis.k75_describe_topic_partitions import (
 )
 from mainstem.protocol.uuids import random_uuid
 from tests.support.scenario import append, batch, topic_id
-from tests.support.target import Target, await_leaders, unique_name
+from tests.support.target import Target, await_leaders, unique_name, when_settled
 from tests.support.transcript import Transcript
 from tests.support.wire import WireClient
 
@@ -254,7 +254,8 @@ def test_a_topic_that_was_created_again(target: Target) -> None:
         append(client, topic, [2])
         client.call(DeleteTopicsRequest([DeleteTopicState(topic)], timeout_ms=10_000))
         target.create_topic(topic)
-        new = transcript.stand_in(topic_id(client, topic), "new id")
+        new = when_settled(lambda: topic_id(client, topic), lambda answer: answer != old)
+        transcript.stand_in(new, "new id")
         for name, uuid in (("old", old), ("new", new)):
             data = [TopicProduceData(topic_id=uuid, partition_data=[PartitionProduceData(0, batch(1))])]
             request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=data)

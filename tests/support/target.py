@@ -3,10 +3,11 @@
 import itertools
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -15,6 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 KEEP_FOREVER = {"retention.ms": "-1"}
 
 _counter = itertools.count()
+_SETTLED_SECONDS_MAX = 30
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -57,14 +60,29 @@ class Target:
 def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
     """Returns when every partition is served: Apache Kafka answers a creation a moment before that."""
     wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-    deadline = time.monotonic() + 30
+
+    def ask() -> None:
+        for future in admin.list_offsets(wanted, request_timeout=10).values():
+            future.result(10)
+
+    when_settled(ask, lambda _: True)
+
+
+def when_settled(ask: Callable[[], Answer], is_settled: Callable[[Answer], bool]) -> Answer:
+    """Ask until the answer shows a change that was made: Apache Kafka's controller acknowledges a change
+    before its broker knows of it. An answer that never shows it is returned all the same, to be compared.
+    """
+    deadline = time.monotonic() + _SETTLED_SECONDS_MAX
     while True:
         try:
-            for future in admin.list_offsets(wanted, request_timeout=10).values():
-                future.result(10)
-            return
+            answer = ask()
         except KafkaException:
-            assert time.monotonic() < deadline, f"{topic} has no leader"
+            if time.monotonic() > deadline:
+                raise
+        else:
+            if is_settled(answer) or time.monotonic() > deadline:
+                return answer
+        time.sleep(0.02)
 
 
 def unique_name(prefix: str = "topic") -> str:
