@@ -15,7 +15,7 @@ from mainstem.storage.file_range import FileRange
 
 Chunk = bytes | bytearray | memoryview | FileRange
 
-TURN_BYTES_MAX = 1024 * 1024
+TURN_BYTES_MAX = 256 * 1024
 _READ_AHEAD_BYTES = 1024 * 1024
 
 

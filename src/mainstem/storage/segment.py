@@ -8,6 +8,7 @@ import logging
 import os
 import struct
 
+from mainstem.storage.block_reserve import FIRST_RESERVE_AT
 from mainstem.storage.file_range import FileHandle, HandleCache
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from mainstem.storage.scan import begins_batch, find_offset, iter_batch_headers, last_boundary
@@ -49,6 +50,7 @@ class Segment:
         "known_max_timestamp",
         "known_max_timestamp_offset",
         "max_offset",
+        "reserved",
         "roll_timestamp",
         "rolling_timestamp",
         "size",
@@ -63,6 +65,8 @@ class Segment:
         self.size = size
         self.created_ms = created_ms
         self.handle: FileHandle | None = None
+        # A write that begins behind this position asks for more blocks first.
+        self.reserved = FIRST_RESERVE_AT
         self.bytes_since_index = 0
         self.jitter_ms = 0
         # The largest offset that an append may bring without the careful path; lowered when an index is full.
@@ -228,8 +232,9 @@ class Segment:
         """No more batches will come: the indexes are written and what was preallocated is given back."""
         self.write_indexes()
         fd = self.file().fd
-        if os.fstat(fd).st_size != self.size:
+        if self.reserved != FIRST_RESERVE_AT or os.fstat(fd).st_size != self.size:
             os.ftruncate(fd, self.size)
+            self.reserved = FIRST_RESERVE_AT
 
     # ---- timestamps
 
@@ -334,6 +339,7 @@ class Segment:
         time_index.truncate(time_index.floor_count(relative, 1))
         os.ftruncate(self.file().fd, position)
         self.size = position
+        self.reserved = FIRST_RESERVE_AT
         self.bytes_since_index = 0
         self._positions = None
         self.max_offset = self.base_offset + RELATIVE_OFFSET_MAX

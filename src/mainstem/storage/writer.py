@@ -7,6 +7,7 @@ cut off again first; when even that fails, the directory is offline.
 import os
 from typing import TYPE_CHECKING, NoReturn
 
+from mainstem.storage.block_reserve import FIRST_RESERVE_AT, reserve_from
 from mainstem.storage.file_range import FileHandle
 from mainstem.storage.segment import ROLL_UNDECIDED, Segment
 
@@ -22,6 +23,8 @@ def write_all(log: "Log", segment: Segment, data: memoryview, size: int) -> None
     if handle is None:
         handle = _open(log, segment)
     handle.used = True
+    if segment.size > segment.reserved:
+        segment.reserved = reserve_from(handle.fd, segment.size)
     try:
         written = _pwrite(handle.fd, data, segment.size)
         while written != size:
@@ -42,6 +45,7 @@ def _open(log: "Log", segment: Segment) -> FileHandle:
 def _undo(log: "Log", segment: Segment, handle: FileHandle, error: OSError) -> NoReturn:
     if segment.size == 0:
         segment.roll_timestamp = ROLL_UNDECIDED  # it was worked out from the batch that did not get in
+    segment.reserved = FIRST_RESERVE_AT
     try:
         os.ftruncate(handle.fd, segment.size)
     except OSError as cut_error:
