@@ -1,0 +1,45 @@
+"""What an event led to: records to write, replies to send, and how to take it all back if the write fails.
+
+A machine applies a change to its state at once and says here what must follow. The shell writes the records of
+many events with one append; only when they are committed do the replies leave, those too that wrote nothing but
+saw what is not committed yet. When the append fails, everything is undone in reverse order.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mainstem.protocol.errors import ErrorCode
+
+CoordinatorRecord = tuple[bytes, bytes | None]
+
+
+class Token(Protocol):
+    """Whoever waits for an answer. A machine keeps it as long as it likes, and answers it once."""
+
+    def reply(self, response: Any) -> None: ...
+
+    def fail(self, error: ErrorCode) -> None:
+        """The answer could not be made durable, or this is no longer the coordinator."""
+
+
+class Effects:
+    """Collected by a machine while it handles one event; taken away by the shell after it."""
+
+    __slots__ = ("records", "replies", "undo")
+
+    def __init__(self) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self.replies: list[tuple[Token, Any]] = []
+        self.undo: list[Callable[[], object]] = []
+
+    def write(self, key: bytes, value: bytes | None) -> None:
+        """Append this record to the log; None as the value deletes the key."""
+        self.records.append((key, value))
+
+    def on_failure(self, undo: Callable[[], object]) -> None:
+        """Call this if the records of this event cannot be written. It may send replies, but write nothing."""
+        self.undo.append(undo)
+
+    def reply(self, token: Token, response: Any) -> None:
+        """Answer, as soon as everything decided up to now is committed."""
+        self.replies.append((token, response))

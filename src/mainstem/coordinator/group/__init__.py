@@ -1,0 +1,3 @@
+"""Consumer groups: membership in both protocols, and committed offsets, as one machine per partition of
+`__consumer_offsets`.
+"""

@@ -1,0 +1,69 @@
+"""Records to bytes and back. A decoder given any bytes returns a record, None for a key of an unknown type, or
+raises ProtocolError.
+"""
+
+from typing import Any
+
+from mainstem.coordinator.group.records import classic, consumer, offsets
+from mainstem.protocol import codec
+from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.schema import DataMessage, parse_versions
+
+# Each key class with its value's class and the version in which Kafka 4.3 writes that value.
+_PAIRS: tuple[tuple[type, type, int], ...] = (
+    (offsets.LegacyOffsetCommitKey, offsets.OffsetCommitValue, 0),
+    (offsets.OffsetCommitKey, offsets.OffsetCommitValue, 4),
+    (classic.GroupMetadataKey, classic.GroupMetadataValue, 3),
+    (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue, 0),
+    (consumer.ConsumerGroupPartitionMetadataKey, consumer.ConsumerGroupPartitionMetadataValue, 0),
+    (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue, 0),
+    (
+        consumer.ConsumerGroupTargetAssignmentMetadataKey,
+        consumer.ConsumerGroupTargetAssignmentMetadataValue,
+        0,
+    ),
+    (consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue, 0),
+    (consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue, 0),
+    (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue, 0),
+)
+
+
+def _schema(cls: Any) -> DataMessage:
+    schema: DataMessage = cls.SCHEMA
+    return schema
+
+
+_KEY_CLASSES = {_schema(key).record_api_key: key for key, _, _ in _PAIRS}
+_VALUE_CLASSES = {key: value for key, value, _ in _PAIRS}
+_WRITTEN_VERSIONS = {value: version for _, value, version in _PAIRS}
+
+
+def encode_key(key: Any) -> bytes:
+    record_type = _schema(key).record_api_key
+    assert record_type is not None
+    return record_type.to_bytes(2, "big") + codec.encode(key, 0)
+
+
+def encode_value(value: Any, version: int | None = None) -> bytes:
+    """In the version that Kafka writes, unless another one is given."""
+    if version is None:
+        version = _WRITTEN_VERSIONS[type(value)]
+    return version.to_bytes(2, "big") + codec.encode(value, version)
+
+
+def decode_key(data: bytes) -> Any:
+    """The key, or None for one of a type that is not known here."""
+    if len(data) < 2:
+        raise ProtocolError("a record key is shorter than its type")
+    cls = _KEY_CLASSES.get(int.from_bytes(data[:2], "big"))
+    return None if cls is None else codec.decode(cls, 0, data[2:])
+
+
+def decode_value(key: Any, data: bytes) -> Any:
+    """The value that stands with this key."""
+    cls = _VALUE_CLASSES[type(key)]
+    version = int.from_bytes(data[:2], "big", signed=True)
+    known = parse_versions(_schema(cls).versions)
+    if len(data) < 2 or not known.first <= version <= known.last:
+        raise ProtocolError(f"{cls.__name__} has no version {version}")
+    return codec.decode(cls, version, data[2:])

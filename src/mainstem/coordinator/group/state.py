@@ -1,0 +1,101 @@
+"""What the parts of the group coordinator share: the groups themselves, the settings, the way out.
+
+A group id is one group of one kind. Every kind can answer the questions of `Group`; offsets belong to a group id
+whatever its kind.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from mainstem.config import BrokerConfig
+from mainstem.coordinator.effects import Effects
+from mainstem.coordinator.timers import Timers
+from mainstem.coordinator.topics import Topics
+
+
+class Client(NamedTuple):
+    """Who asks, as DescribeGroups shows it; the host with Kafka's leading slash."""
+
+    client_id: str
+    host: str
+
+
+class Group(Protocol):
+    """One group of any kind, as offsets, listing and deletion see it."""
+
+    group_id: str
+
+    @property
+    def kind(self) -> str:
+        """`classic` or `consumer`, as ListGroups names the type."""
+
+    @property
+    def protocol_type(self) -> str: ...
+
+    def state_name(self) -> str:
+        """The state as ListGroups and DescribeGroups spell it, e.g. `Stable`."""
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        version: int,
+        transactional: bool,
+    ) -> None:
+        """KafkaError when this member may not commit."""
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """KafkaError when this member may not read the offsets."""
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None:
+        """KafkaError (NON_EMPTY_GROUP) when the group may not be deleted now."""
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    def offsets_expire_after(self) -> int | None:
+        """When it became empty, in ms: its offsets age from then on. -1: they age from their own commit.
+        None: a group with members, whose offsets do not expire where it is subscribed.
+        """
+
+    def write_tombstones(self) -> None:
+        """Delete the group's own records (not its offsets) through the effects, and the group with them."""
+
+
+class GroupState:
+    """Shared by the parts of one machine."""
+
+    __slots__ = (
+        "classic_bridge",
+        "config",
+        "effects",
+        "group_config",
+        "groups",
+        "new_id",
+        "new_simple_group",
+        "timers",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        new_id: Callable[[], str],
+        group_config: Callable[[str], dict[str, Any]],
+    ) -> None:
+        self.config = config
+        self.topics = topics
+        # A new random UUID in Kafka's text form, for member ids.
+        self.new_id = new_id
+        # The dynamic settings of one group (resource type GROUP): consumer.session.timeout.ms and so on.
+        self.group_config = group_config
+        self.effects = Effects()
+        self.timers = Timers()
+        self.groups: dict[str, Any] = {}
+        # Set when the parts are put together: makes a group for offsets that were committed without members,
+        # and serves members of the classic protocol in a group of the consumer protocol.
+        self.new_simple_group: Callable[[str], Any] | None = None
+        self.classic_bridge: Any = None

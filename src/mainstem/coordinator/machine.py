@@ -1,0 +1,30 @@
+"""What the shell asks of a coordinator's state machine, of which it runs one per partition of an internal topic.
+
+State is only what `replay` made of the records, plus what a restart may forget: who waits, and since when. The
+shell loads a machine by replaying the partition's log, then hands it events one at a time.
+"""
+
+from typing import Protocol
+
+from mainstem.coordinator.effects import Effects
+from mainstem.coordinator.timers import Timers
+from mainstem.protocol.errors import ErrorCode
+
+
+class Machine(Protocol):
+    """One partition's worth of groups or transactions."""
+
+    effects: Effects
+    timers: Timers
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of the log. What it does not understand it passes over, with a line in the log."""
+
+    def loaded(self, now_ms: int) -> None:
+        """Everything is replayed: start the timers that follow from it."""
+
+    def unload(self, error: ErrorCode) -> None:
+        """This is no longer the coordinator: fail whoever waits inside (through `Token.fail`)."""
+
+    def topics_changed(self, now_ms: int) -> None:
+        """The cluster's topics are other ones now."""

@@ -1,0 +1,121 @@
+"""Runs a coordinator's state machine without a broker: a clock that only the test moves, a log in memory.
+
+It does what the shell does: records are appended, then replies leave; a failed append undoes what was decided.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from mainstem.coordinator.machine import Machine
+from mainstem.coordinator.topics import TopicInfo
+from mainstem.protocol.errors import ErrorCode
+
+
+class FakeTopics:
+    """The cluster's topics; change them with `create` and `delete`."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.version = 0
+        self._topics: dict[str, TopicInfo] = {}
+        self._racks: dict[tuple[bytes, int], frozenset[str]] = {}
+        self._ids = count(1)
+        for name, partition_count in partitions.items():
+            self.create(name, partition_count)
+
+    def create(self, name: str, partitions: int, racks: list[set[str]] | None = None) -> TopicInfo:
+        """A topic with an id of its own; one that exists grows."""
+        self.version += 1
+        known = self._topics.get(name)
+        topic_id = known.topic_id if known else next(self._ids).to_bytes(16, "big")
+        info = self._topics[name] = TopicInfo(name, topic_id, partitions)
+        for partition, places in enumerate(racks or []):
+            self._racks[topic_id, partition] = frozenset(places)
+        return info
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        del self._topics[name]
+
+    def by_name(self, name: str) -> TopicInfo | None:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+        return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self._topics)
+
+    def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
+        return self._racks.get((topic_id, partition), frozenset())
+
+
+class Waiting:
+    """One request: `answer` is its response, an ErrorCode when it failed, or None as long as it waits."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.answer: Any = None
+
+    def reply(self, response: Any) -> None:
+        assert self.answer is None, f"{self.name} was answered twice"
+        self.answer = response
+
+    def fail(self, error: ErrorCode) -> None:
+        self.reply(error)
+
+
+class Harness:
+    """One machine with its log and its clock."""
+
+    def __init__(self, new_machine: Callable[[], Machine]) -> None:
+        self._new_machine = new_machine
+        self.machine: Any = new_machine()
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.now_ms = 1_700_000_000_000
+        self.appends_fail = False
+        self.machine.loaded(self.now_ms)
+        self.settle()
+
+    def send(self, event: Callable[[Any, Waiting, int], None], name: str = "") -> Waiting:
+        """Hand an event to the machine: `event(machine, token, now_ms)`."""
+        waiting = Waiting(name)
+        event(self.machine, waiting, self.now_ms)
+        self.settle()
+        return waiting
+
+    def advance(self, ms: int) -> None:
+        """Let time pass; timers run at their own moments."""
+        end = self.now_ms + ms
+        while (deadline := self.machine.timers.next_deadline()) is not None and deadline <= end:
+            self.now_ms = max(self.now_ms, deadline)
+            self.machine.timers.run_due(self.now_ms)
+            self.settle()
+        self.now_ms = end
+
+    def restart(self) -> None:
+        """The broker dies; another one replays the log."""
+        self.machine = self._new_machine()
+        for key, value in self.log:
+            self.machine.replay(key, value)
+        self.machine.loaded(self.now_ms)
+        self.settle()
+
+    def settle(self) -> None:
+        """What the shell does after every event."""
+        effects = self.machine.effects
+        while effects.records or effects.replies:
+            records, effects.records = effects.records, []
+            replies, effects.replies = effects.replies, []
+            undo, effects.undo = effects.undo, []
+            if records and self.appends_fail:
+                for action in reversed(undo):
+                    action()
+                assert not effects.records, "an undo wrote records"
+                for waiting, _ in replies:
+                    waiting.fail(ErrorCode.NOT_COORDINATOR)
+            else:
+                self.log += records
+                for waiting, response in replies:
+                    waiting.reply(response)
+        effects.undo.clear()
