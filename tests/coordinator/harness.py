@@ -1,6 +1,7 @@
 """Runs a coordinator's state machine without a broker: a clock that only the test moves, a log in memory.
 
-It does what the shell does: records are appended, then replies leave; a failed append undoes what was decided.
+It does what the shell does: records are appended, then replies leave; a failed append undoes what was
+decided.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """What an event led to: records to write, replies to send, and how to take it all back if the write fails.
 
-A machine applies a change to its state at once and says here what must follow. The shell writes the records of
-many events with one append; only when they are committed do the replies leave, those too that wrote nothing but
-saw what is not committed yet. When the append fails, everything is undone in reverse order.
+A machine applies a change to its state at once and says here what must follow. The shell writes the records
+of many events with one append; only when they are committed do the replies leave, those too that wrote
+nothing but saw what is not committed yet. When the append fails, everything is undone in reverse order.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Effects:
         self.records.append((key, value))
 
     def on_failure(self, undo: Callable[[], object]) -> None:
-        """Call this if the records of this event cannot be written. It may send replies, but write nothing."""
+        """Call this if the records of this event cannot be written. It may reply, but write nothing."""
         self.undo.append(undo)
 
     def reply(self, token: Token, response: Any) -> None:

@@ -1,7 +1,7 @@
-"""What the shell asks of a coordinator's state machine, of which it runs one per partition of an internal topic.
+"""What the shell asks of a coordinator's state machine; it runs one per partition of an internal topic.
 
-State is only what `replay` made of the records, plus what a restart may forget: who waits, and since when. The
-shell loads a machine by replaying the partition's log, then hands it events one at a time.
+State is only what `replay` made of the records, plus what a restart may forget: who waits, and since when.
+The shell loads a machine by replaying the partition's log, then hands it events one at a time.
 """
 
 from typing import Protocol

@@ -1,7 +1,7 @@
 """What the parts of the group coordinator share: the groups themselves, the settings, the way out.
 
-A group id is one group of one kind. Every kind can answer the questions of `Group`; offsets belong to a group id
-whatever its kind.
+A group id is one group of one kind. Every kind can answer the questions of `Group`; offsets belong to a group
+id whatever its kind.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`, in Kafka's own schemas: the key says what it is, the value what it says.
+"""The records of `__consumer_offsets`, in Kafka's own schemas: the key says of what, the value what it is.
 
 A key begins with its type, a value with its version; a record without a value deletes the key.
 """

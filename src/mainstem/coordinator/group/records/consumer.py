@@ -1,4 +1,4 @@
-"""A group of the consumer protocol (KIP-848): its epoch, its members, the target and the current assignments."""
+"""A group of the consumer protocol (KIP-848): its epoch, its members, target and current assignments."""
 
 from typing import Annotated, ClassVar
 

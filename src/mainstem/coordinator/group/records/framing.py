@@ -1,5 +1,5 @@
-"""Records to bytes and back. A decoder given any bytes returns a record, None for a key of an unknown type, or
-raises ProtocolError.
+"""Records to bytes and back. A decoder given any bytes returns a record, None for a key of an unknown type,
+or raises ProtocolError.
 """
 
 from typing import Any
