@@ -1,0 +1,37 @@
+"""What an assignor is told of a group, and what it answers."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# Member id -> topic id -> partitions.
+Assignment = dict[str, dict[bytes, set[int]]]
+
+
+class MemberSpec(NamedTuple):
+    """A member as it is now; `owned` is its target assignment so far, which it keeps as far as balance allows."""
+
+    rack_id: str | None
+    instance_id: str | None
+    subscribed_topic_ids: frozenset[bytes]
+    owned: Mapping[bytes, frozenset[int]]
+
+
+class TopicSpec(NamedTuple):
+    """A topic that somebody is subscribed to.
+
+    The assignors of Kafka 4.3 look at no racks, and so neither do these; what is known of them may be left out.
+    """
+
+    partition_count: int
+    racks: tuple[frozenset[str], ...] = ()
+
+
+class GroupSpec(NamedTuple):
+    """The members in the order that decides where nothing else does, and every topic that one is subscribed to.
+
+    `homogeneous` says that all members are subscribed to the same topics.
+    """
+
+    members: Mapping[str, MemberSpec]
+    topics: Mapping[bytes, TopicSpec]
+    homogeneous: bool
