@@ -1,8 +1,8 @@
 """The `range` assignor: each topic is cut into consecutive ranges, one for each of its subscribers.
 
-The ranges follow the order of the members, so topics with equally many partitions and the same subscribers are
-co-partitioned: partition 3 of both goes to one member. What is owned now plays no part. The order is what keeps an
-assignment stable: static members come first, by the instance id that survives a restart.
+The ranges follow the order of the members, so topics with equally many partitions and the same subscribers
+are co-partitioned: partition 3 of both goes to one member. What is owned now plays no part. The order is what
+keeps an assignment stable: static members come first, by the instance id that survives a restart.
 """
 
 from mainstem.coordinator.group.assignors.spec import Assignment, GroupSpec

@@ -8,7 +8,7 @@ Assignment = dict[str, dict[bytes, set[int]]]
 
 
 class MemberSpec(NamedTuple):
-    """A member as it is now; `owned` is its target assignment so far, which it keeps as far as balance allows."""
+    """A member as it is now. `owned` is its target assignment so far: it keeps what balance allows."""
 
     rack_id: str | None
     instance_id: str | None
@@ -19,7 +19,7 @@ class MemberSpec(NamedTuple):
 class TopicSpec(NamedTuple):
     """A topic that somebody is subscribed to.
 
-    The assignors of Kafka 4.3 look at no racks, and so neither do these; what is known of them may be left out.
+    The assignors of Kafka 4.3 look at no racks, and so neither do these; the racks may be left out.
     """
 
     partition_count: int
@@ -27,7 +27,7 @@ class TopicSpec(NamedTuple):
 
 
 class GroupSpec(NamedTuple):
-    """The members in the order that decides where nothing else does, and every topic that one is subscribed to.
+    """The members, in the order that decides where nothing else does, and all topics they are subscribed to.
 
     `homogeneous` says that all members are subscribed to the same topics.
     """

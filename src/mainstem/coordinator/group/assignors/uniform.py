@@ -1,6 +1,6 @@
-"""The `uniform` assignor: every member gets as many partitions as the others, and keeps what it has if it can.
+"""The `uniform` assignor: members get equally many partitions, and keep what they have where they can.
 
-Balance comes first: no partition could go from a member to another subscriber of its topic that has two fewer.
+Balance comes first: no partition stays with a member while another subscriber of the topic has two fewer.
 Within that, a member loses a partition only where balance asks for it.
 """
 
@@ -27,7 +27,7 @@ def _assign_alike(spec: GroupSpec) -> Assignment:
     target = _keep_owned(spec, free)
     sizes = {member_id: _size(kept) for member_id, kept in target.items()}
     quota, longer = divmod(sum(counts.values()), len(sizes))
-    # Whoever already has more than the quota is the first to be allowed one more, so that it need not lose it.
+    # Whoever has more than the quota now is the first to be allowed one more, and need not lose it.
     allowed = dict.fromkeys(
         sorted(sizes, key=lambda member_id: sizes[member_id] <= quota)[:longer], quota + 1
     )
@@ -85,15 +85,14 @@ class _Balancer:
         self._sizes = [_size(kept) for kept in self._target.values()]
 
     def assign(self) -> Assignment:
-        # Topics whose partitions burden their subscribers most come first, while there is most room to choose.
+        # Topics that burden their subscribers most come first, while there is most room to choose.
         topics = sorted(self._subscribers, key=self._burden)
         for topic_id in topics:
             if self._free[topic_id]:
                 self._hand_out(topic_id)
         contested = [topic_id for topic_id in topics if len(self._subscribers[topic_id]) > 1]
         for _ in range(_ROUNDS_MAX):
-            # A list: every topic is evened out in each round.
-            if not any([self._even_out(topic_id) for topic_id in contested]):
+            if not sum(self._even_out(topic_id) for topic_id in contested):
                 break
         return self._target
 
@@ -117,13 +116,13 @@ class _Balancer:
         heapify(heap)
         return heap
 
-    def _even_out(self, topic_id: bytes) -> bool:
-        """Moves partitions of the topic from its fullest to its emptiest subscribers; whether there were any."""
+    def _even_out(self, topic_id: bytes) -> int:
+        """Moves partitions of the topic from its fullest to its emptiest subscribers; says how many."""
         subscribers, sizes, many = self._subscribers[topic_id], self._sizes, len(self._ids)
         count_of = sizes.__getitem__
         if max(map(count_of, subscribers)) - min(map(count_of, subscribers)) < 2:
-            return False
-        moved = False
+            return 0
+        moved = 0
         lightest = self._by_size(subscribers)
         givers = {member: stack for member in subscribers if (stack := self._to_give(topic_id, member))}
         heaviest = self._by_size(givers, sign=-1)
@@ -133,7 +132,7 @@ class _Balancer:
             if sizes[heavy] - sizes[light] < 2:
                 break
             self._move(topic_id, givers[heavy].pop(), heavy, light)
-            moved = True
+            moved += 1
             heapreplace(lightest, lightest[0] + many)
             if givers[heavy]:
                 heapreplace(heaviest, heaviest[0] + many)
@@ -142,7 +141,7 @@ class _Balancer:
         return moved
 
     def _to_give(self, topic_id: bytes, member: int) -> list[int]:
-        """The member's partitions of the topic; at the end those that it gives first, because they are new to it."""
+        """The member's partitions of the topic, last what it gives first: what is new to it."""
         member_id = self._ids[member]
         owned = self._spec.members[member_id].owned.get(topic_id, frozenset())
         mine = self._target[member_id].get(topic_id, ())
