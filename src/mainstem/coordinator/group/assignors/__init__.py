@@ -1,7 +1,7 @@
 """Who gets which partitions in a group of the consumer protocol (KIP-848): the broker's own assignors.
 
-`assign` is the way in. It knows nothing of epochs, nor of who still has to give something up: it says only what
-the group should come to.
+`assign` is the way in. It knows nothing of epochs, nor of who still has to give something up: it only says
+what the group should come to.
 """
 
 from mainstem.coordinator.group.assignors.range import assign_range
