@@ -20,6 +20,10 @@ class Client(NamedTuple):
     host: str
 
 
+# Asked for every partition of a commit (topic name, topic id, index): KafkaError refuses the whole commit.
+PartitionCheck = Callable[[str, bytes, int], None]
+
+
 class Group(Protocol):
     """One group of any kind, as offsets, listing and deletion see it."""
 
@@ -42,8 +46,11 @@ class Group(Protocol):
         generation: int,
         version: int,
         transactional: bool,
-    ) -> None:
-        """KafkaError when this member may not commit."""
+    ) -> PartitionCheck | None:
+        """KafkaError when this member may not commit. A check for each partition where that decides."""
+
+    def offsets_committed(self, member_id: str, now_ms: int) -> None:
+        """A commit of this member was accepted: a sign of life to a classic group, as Kafka has it."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """KafkaError when this member may not read the offsets."""
@@ -56,8 +63,8 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offsets_expire_after(self) -> int | None:
-        """When it became empty, in ms: its offsets age from then on. -1: they age from their own commit.
-        None: a group with members, whose offsets do not expire where it is subscribed.
+        """When it became empty, in ms: its offsets age from then on. -1: they age from their own commit
+        (those of subscribed topics never). None: none of them expires now, e.g. during a rebalance.
         """
 
     def write_tombstones(self) -> None:
