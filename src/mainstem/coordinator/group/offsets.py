@@ -1,0 +1,300 @@
+"""Committed offsets of groups of every kind: committing, reading and deleting them.
+
+Who may commit is for the group to say. Offsets outlive their members: `OffsetCleanup` removes those that are
+too old or whose topic is gone. The offsets of a transaction that is still open do not come here yet.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mainstem.coordinator.effects import Token
+from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
+from mainstem.coordinator.group.offset_store import NO_EXPIRY, Change, CommittedOffset, OffsetStore
+from mainstem.coordinator.group.records.offsets import (
+    LegacyOffsetCommitKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from mainstem.coordinator.group.state import GroupState
+from mainstem.protocol.apis.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from mainstem.protocol.apis.k09_offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from mainstem.protocol.apis.k42_delete_groups import DeletableGroupResult
+from mainstem.protocol.apis.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.uuids import ZERO_UUID
+
+# OffsetCommit from this version on tells a member that its group is not there.
+_GROUP_ID_NOT_FOUND_VERSION = 9
+_NO_RETENTION_TIME = -1
+
+
+def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """One error for every partition of a commit, which has no other place for it."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name,
+                topic.topic_id,
+                [OffsetCommitResponsePartition(part.partition_index, error) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+class Offsets:
+    """The offsets of one machine."""
+
+    __slots__ = ("_cleanup", "_state", "store")
+
+    def __init__(self, state: GroupState) -> None:
+        self._state = state
+        self.store = OffsetStore()
+        self._cleanup = OffsetCleanup(state, self.store)
+
+    # ---- committing
+
+    def commit(self, request: OffsetCommitRequest, version: int, token: Token, now_ms: int) -> None:
+        """Topics must carry both name and id: the caller has looked them up."""
+        state = self._state
+        group_id = request.group_id
+        created = group_id not in state.groups
+        try:
+            group = self._new_group(request, version) if created else state.groups[group_id]
+            check = group.check_offset_commit(
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id_or_member_epoch,
+                version,
+                False,
+            )
+            if check is not None:
+                self._check_partitions(request, check)
+        except KafkaError as error:
+            state.effects.reply(token, refused_commit(request, error.code))
+            return
+        group.offsets_committed(request.member_id, now_ms)
+        response, changes = self._apply(request, now_ms)
+        if changes:
+            state.effects.on_failure(partial(self._undo_commit, group_id, changes, created))
+        state.effects.reply(token, response)
+
+    def _new_group(self, request: OffsetCommitRequest, version: int) -> Any:
+        """A client without membership may commit to a group that nobody has made."""
+        if request.generation_id_or_member_epoch < 0:
+            assert self._state.new_simple_group is not None
+            return self._state.new_simple_group(request.group_id)
+        if version >= _GROUP_ID_NOT_FOUND_VERSION:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+    def _check_partitions(
+        self, request: OffsetCommitRequest, check: Callable[[str, bytes, int], None]
+    ) -> None:
+        for topic in request.topics:
+            for part in topic.partitions:
+                if not self._is_too_large(part.committed_metadata):
+                    check(topic.name, topic.topic_id, part.partition_index)
+
+    def _is_too_large(self, metadata: str | None) -> bool:
+        limit: int = self._state.config.get("offset.metadata.max.bytes")
+        if not metadata or len(metadata) * 2 <= limit:
+            return False
+        # The limit counts as Java does, in units of UTF-16.
+        return len(metadata.encode("utf-16-le")) // 2 > limit
+
+    def _apply(self, request: OffsetCommitRequest, now_ms: int) -> tuple[OffsetCommitResponse, list[Change]]:
+        """Put the offsets, write their records."""
+        group_id = request.group_id
+        expiry = NO_EXPIRY
+        if request.retention_time_ms != _NO_RETENTION_TIME:
+            expiry = now_ms + request.retention_time_ms
+        write = self._state.effects.write
+        changes: list[Change] = []
+        topics: list[OffsetCommitResponseTopic] = []
+        for topic in request.topics:
+            name, topic_id = topic.name, topic.topic_id
+            # The version of the value that holds an expiry has no place for the id.
+            kept_id = topic_id if expiry == NO_EXPIRY else ZERO_UUID
+            of_topic = None
+            answers: list[OffsetCommitResponsePartition] = []
+            for part in topic.partitions:
+                index = part.partition_index
+                metadata = part.committed_metadata
+                if metadata and self._is_too_large(metadata):
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    answers.append(OffsetCommitResponsePartition(index, error))
+                    continue
+                if of_topic is None:
+                    of_topic = self.store.open(group_id, name)
+                committed = CommittedOffset(
+                    part.committed_offset,
+                    part.committed_leader_epoch,
+                    metadata or "",
+                    now_ms,
+                    expiry,
+                    kept_id,
+                )
+                changes.append((name, index, of_topic.partitions.get(index)))
+                of_topic.partitions[index] = committed
+                write(of_topic.key(index), committed.encode())
+                answers.append(OffsetCommitResponsePartition(index, 0))
+            topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
+        return OffsetCommitResponse(topics=topics), changes
+
+    def _undo_commit(self, group_id: str, changes: list[Change], created: bool) -> None:
+        self.store.restore(group_id, changes)
+        if created:
+            self._state.groups.pop(group_id, None)
+
+    # ---- reading
+
+    def fetch(self, request: OffsetFetchRequestGroup, token: Token, now_ms: int) -> None:
+        """Answers with an OffsetFetchResponseGroup; no topics asked for means all of them.
+
+        What it saw is committed by the time the reply leaves, whether or not stable offsets were required:
+        only an open transaction could make them unstable.
+        """
+        group_id = request.group_id
+        group = self._state.groups.get(group_id)
+        answer = OffsetFetchResponseGroup(group_id)
+        try:
+            if group is not None:
+                group.check_offset_fetch(request.member_id, request.member_epoch)
+        except KafkaError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                answer.error_code = error.code
+                self._state.effects.reply(token, answer)
+                return
+            group = None
+        # A group that is not there has no offsets, which is no error.
+        stored = self.store.of_group(group_id) if group is not None else {}
+        if request.topics is None:
+            for name, of_topic in stored.items():
+                found = [_position(index, committed) for index, committed in of_topic.partitions.items()]
+                answer.topics.append(OffsetFetchResponseTopics(name, ZERO_UUID, found))
+        else:
+            for topic in request.topics:
+                wanted = stored.get(topic.name)
+                partitions = wanted.partitions if wanted is not None else {}
+                found = [
+                    _position(index, _of_the_same_topic(partitions.get(index), topic.topic_id))
+                    for index in topic.partition_indexes
+                ]
+                answer.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, found))
+        self._state.effects.reply(token, answer)
+
+    # ---- deleting
+
+    def delete(self, request: OffsetDeleteRequest, token: Token, now_ms: int) -> None:
+        state = self._state
+        response = OffsetDeleteResponse()
+        changes: list[Change] = []
+        try:
+            group = state.groups.get(request.group_id)
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_offset_delete()
+        except KafkaError as error:
+            state.effects.reply(token, OffsetDeleteResponse(error_code=error.code))
+            return
+        for topic in request.topics:
+            if group.is_subscribed_to(topic.name):
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                code = ErrorCode.NONE
+                changes += self._delete_in_topic(request.group_id, topic)
+            answers = [OffsetDeleteResponsePartition(part.partition_index, code) for part in topic.partitions]
+            response.topics.append(OffsetDeleteResponseTopic(topic.name, answers))
+        if changes:
+            state.effects.on_failure(partial(self.store.restore, request.group_id, changes))
+        state.effects.reply(token, response)
+
+    def _delete_in_topic(self, group_id: str, topic: OffsetDeleteRequestTopic) -> list[Change]:
+        of_topic = self.store.of_group(group_id).get(topic.name)
+        if of_topic is None:
+            return []
+        changes: list[Change] = []
+        for part in topic.partitions:
+            index = part.partition_index
+            before = of_topic.partitions.get(index)
+            if before is not None:
+                changes.append((topic.name, index, before))
+                self.store.put(group_id, topic.name, index, None)
+                self._state.effects.write(of_topic.key(index), None)
+        return changes
+
+    def delete_group(self, group_id: str, token: Token, now_ms: int) -> None:
+        """Delete a group without members, and all its offsets. Answers with a DeletableGroupResult."""
+        group = self._state.groups.get(group_id)
+        try:
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_delete()
+        except KafkaError as error:
+            self._state.effects.reply(token, DeletableGroupResult(group_id, error.code))
+            return
+        self._cleanup.delete_all(group_id)
+        group.write_tombstones()
+        self._state.effects.reply(token, DeletableGroupResult(group_id))
+
+    # ---- the log and the time
+
+    def replay(self, key: OffsetCommitKey | LegacyOffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """One record of the log. An offset without a group is one that was committed without members."""
+        group_id = key.group
+        if value is None:
+            self.store.put(group_id, key.topic, key.partition, None)
+            return
+        if group_id not in self._state.groups:
+            assert self._state.new_simple_group is not None
+            self._state.new_simple_group(group_id)
+        committed = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            value.topic_id,
+        )
+        self.store.put(group_id, key.topic, key.partition, committed)
+
+    def loaded(self, now_ms: int) -> None:
+        self._cleanup.arm(now_ms)
+
+    def expire(self, now_ms: int) -> None:
+        """Look for offsets that are too old, now."""
+        self._cleanup.expire(now_ms)
+
+    def topics_changed(self, now_ms: int) -> None:
+        self._cleanup.topics_changed(now_ms)
+
+
+def _position(index: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    if committed is None:
+        return OffsetFetchResponsePartitions(index, -1)
+    return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def _of_the_same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
+    """An offset in an older topic of the same name is none, as far as both ids are known."""
+    if committed is None or topic_id == committed.topic_id:
+        return committed
+    return committed if ZERO_UUID in (topic_id, committed.topic_id) else None
