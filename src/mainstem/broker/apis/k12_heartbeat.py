@@ -1,0 +1,29 @@
+"""Heartbeat (key 12), versions 0 to 4: a member of a classic group is alive, and hears of rebalances."""
+
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import Operation, ResourceType
+
+
+def handle(ctx: RequestContext, request: HeartbeatRequest) -> Any:
+    group_id = request.group_id
+    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
+        return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    return ctx.node.groups.submit(
+        ctx,
+        group_id,
+        lambda machine, token, now_ms: machine.classic.heartbeat(request, token, now_ms),
+        _fail,
+    )
+
+
+def _fail(error: ErrorCode) -> HeartbeatResponse:
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        # Its session begins anew once everything is loaded; until then it need not worry.
+        return HeartbeatResponse()
+    return HeartbeatResponse(error_code=error)

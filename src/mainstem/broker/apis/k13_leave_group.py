@@ -1,0 +1,26 @@
+"""LeaveGroup (key 13), versions 0 to 5: remove a member, or several from version 3, from a classic group."""
+
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import Operation, ResourceType
+
+
+def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Any:
+    group_id, version = request.group_id, ctx.version
+    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
+        return _fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return _fail(ErrorCode.INVALID_GROUP_ID)
+    return ctx.node.groups.submit(
+        ctx,
+        group_id,
+        lambda machine, token, now_ms: machine.classic.leave_group(request, version, token, now_ms),
+        _fail,
+    )
+
+
+def _fail(error: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error)

@@ -1,0 +1,33 @@
+"""SyncGroup (key 14), versions 0 to 5: the leader of a classic group hands in the assignment of a generation,
+everybody gets their part of it.
+"""
+
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import Operation, ResourceType
+
+# From this version on a member says to which protocol its assignment belongs.
+_PROTOCOL_MANDATORY = 5
+
+
+def handle(ctx: RequestContext, request: SyncGroupRequest) -> Any:
+    group_id, version = request.group_id, ctx.version
+    if version >= _PROTOCOL_MANDATORY and (request.protocol_type is None or request.protocol_name is None):
+        return _fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
+        return _fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return _fail(ErrorCode.INVALID_GROUP_ID)
+    return ctx.node.groups.submit(
+        ctx,
+        group_id,
+        lambda machine, token, now_ms: machine.classic.sync_group(request, version, token, now_ms),
+        _fail,
+    )
+
+
+def _fail(error: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error)

@@ -1,0 +1,45 @@
+"""One request to join a classic group, and how a member waits with it."""
+
+from mainstem.coordinator.effects import Token
+from mainstem.coordinator.group.classic.group import ClassicGroup
+from mainstem.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
+from mainstem.coordinator.group.classic.responses import join_error
+from mainstem.coordinator.group.state import Client, GroupState
+from mainstem.protocol.apis.k11_join_group import JoinGroupRequest
+from mainstem.protocol.errors import ErrorCode
+
+
+class Joining:
+    """The request with what its handling needs."""
+
+    __slots__ = ("client", "now_ms", "protocols", "rebalance_timeout_ms", "request", "token", "version")
+
+    def __init__(
+        self, request: JoinGroupRequest, version: int, client: Client, token: Token, now_ms: int
+    ) -> None:
+        self.request = request
+        self.version = version
+        self.client = client
+        self.token = token
+        self.now_ms = now_ms
+        self.protocols: Protocols = protocols_of(request.protocols)
+        # Version 0 has one time-out for both.
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms if version else request.session_timeout_ms
+
+    def reason(self, what: str) -> str:
+        return f"{what}; the client says: {self.request.reason or 'not provided'}"
+
+
+def wait_with(state: GroupState, join: Joining, group: ClassicGroup, member: ClassicMember) -> None:
+    """Let a member wait with this request, and take over what it says about itself."""
+    group.set_protocols(member, join.protocols)
+    member.rebalance_timeout_ms = join.rebalance_timeout_ms
+    member.session_timeout_ms = join.request.session_timeout_ms
+    if member.join_token is None:
+        group.awaiting_join += 1
+    else:
+        # It asked twice. Only one can be answered with the generation; the other would wait for ever.
+        retry = join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, member.join_version)
+        state.effects.reply(member.join_token, retry)
+    member.join_token = join.token
+    member.join_version = join.version
