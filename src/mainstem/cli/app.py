@@ -111,11 +111,18 @@ def _add_topics(app: typer.Typer) -> None:
     app.add_typer(topics.app, name="topics")
 
 
+def _add_groups(app: typer.Typer) -> None:
+    from mainstem.cli import groups
+
+    app.add_typer(groups.app, name="groups")
+
+
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "up": _add_up,
     "topics": _add_topics,
     "produce": _adds_function("produce"),
     "consume": _adds_function("consume"),
+    "groups": _add_groups,
     "dump-log": _adds_function("dump-log"),
 }
 

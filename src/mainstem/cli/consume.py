@@ -1,6 +1,7 @@
-"""`mainstem consume`: prints the messages of a topic, from any point, without joining a group.
+"""`mainstem consume`: prints the messages of a topic, from any point or as a member of a group.
 
-It assigns partitions by hand and commits nothing, so that looking at a topic never changes anything.
+Without `--group` it assigns partitions by hand and commits nothing, so that looking at a topic never changes
+anything.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from confluent_kafka import Consumer
@@ -22,8 +23,9 @@ from mainstem.cli.client import (
     kafka_errors,
     topic_metadata,
 )
-from mainstem.cli.consume_format import formatter
-from mainstem.cli.consume_start import parse_start, starting_positions
+from mainstem.cli.consume_format import Formatter, formatter
+from mainstem.cli.consume_group import GroupOptions, GroupReader, Stop
+from mainstem.cli.consume_start import Start, parse_start, starting_positions
 from mainstem.cli.errors import CommandError
 from mainstem.cli.reader import Reader
 from mainstem.cli.render import examples, reader_may_leave
@@ -33,6 +35,7 @@ EXAMPLES = examples(
     "mainstem consume orders --from-time 10m --exit-at-end --format json",
     "mainstem consume orders --offset -5 -e --show key,partition,offset",
     "mainstem consume images --partition 0 --offset 41 -n 1 --format raw",
+    "mainstem consume orders --group billing --from-beginning  [dim]# shares the topic, commits[/dim]",
 )
 
 
@@ -49,6 +52,13 @@ class Isolation(StrEnum):
 
     uncommitted = "read_uncommitted"
     committed = "read_committed"
+
+
+class GroupProtocol(StrEnum):
+    """By which protocol a member talks to its group's coordinator."""
+
+    classic = "classic"
+    consumer = "consumer"
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")]
@@ -102,6 +112,26 @@ Show = Annotated[
 IsolationLevel = Annotated[
     Isolation, typer.Option("--isolation", metavar="LEVEL", help="read_uncommitted or read_committed.")
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", "-g", metavar="GROUP", help="Join this group: share the topic, commit what is printed."
+    ),
+]
+GroupInstanceId = Annotated[
+    str | None,
+    typer.Option(
+        "--group-instance-id", metavar="ID", help="Be a static member: a restart keeps its partitions."
+    ),
+]
+Protocol = Annotated[
+    GroupProtocol | None,
+    typer.Option(
+        "--group-protocol",
+        metavar="PROTOCOL",
+        help="classic (the default), or consumer: assignment by the broker.",
+    ),
+]
 
 
 def consume(
@@ -117,6 +147,9 @@ def consume(
     output_format: Format = OutputFormat.text,
     show: Show = "",
     isolation: IsolationLevel = Isolation.uncommitted,
+    group: Group = None,
+    group_instance_id: GroupInstanceId = None,
+    group_protocol: Protocol = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print the messages of a topic; follows it until Ctrl-C unless told to stop."""
@@ -129,26 +162,84 @@ def consume(
         from_time=from_time,
         now_ms=int(time.time() * 1000),
     )
+    member = _member(group, group_instance_id, group_protocol)
+    if member is not None and (partition or offset is not None or from_time is not None):
+        raise CommandError(
+            "a group decides itself where its members read",
+            "leave --partition, --offset and --from-time out; `mainstem groups reset-offsets` moves a group",
+            2,
+        )
+    reading = _Reading(topic, bootstrap, max_messages, not exit_at_end)
     write = formatter(output_format.value, show)
-    notice = ConnectionNotice()
-    settings: dict[str, Any] = {
-        "enable.partition.eof": True,
-        "isolation.level": isolation.value,
-        "auto.offset.reset": "error",
-        "error_cb": notice,
-    }
+    settings: dict[str, Any] = {"enable.partition.eof": True, "isolation.level": isolation.value}
     if exit_at_end:
         settings["fetch.wait.max.ms"] = END_WAIT_MS
-    consumer = consumer_client(bootstrap, settings)
+    if member is not None:
+        _consume_in_group(reading, settings | member.settings(from_beginning=from_beginning), write)
+    else:
+        _consume_alone(reading, settings, write, start, partition)
+
+
+class _Reading(NamedTuple):
+    """What is read, and for how long."""
+
+    topic: str
+    bootstrap: str
+    limit: int | None
+    follow: bool
+
+
+def _member(
+    group: str | None, instance_id: str | None, protocol: GroupProtocol | None
+) -> GroupOptions | None:
+    if group is not None:
+        if not group:
+            raise CommandError("a group has a name", "give --group NAME", 2)
+        return GroupOptions(group, instance_id, (protocol or GroupProtocol.classic).value)
+    if instance_id is not None or protocol is not None:
+        raise CommandError("that is for members of a group", "give --group NAME too", 2)
+    return None
+
+
+def _consume_alone(
+    reading: _Reading, settings: dict[str, Any], write: Formatter, start: Start, wanted: list[int]
+) -> None:
+    notice = ConnectionNotice()
+    topic, bootstrap = reading.topic, reading.bootstrap
+    consumer = consumer_client(bootstrap, settings | {"auto.offset.reset": "error", "error_cb": notice})
     try:
-        partitions = _partitions(consumer, topic, partition, bootstrap)
+        partitions = _partitions(consumer, topic, wanted, bootstrap)
         with kafka_errors(bootstrap, f"find where to start in {topic}"):
             starts = starting_positions(consumer, topic, partitions, start)
-        reader = Reader(consumer, starts, bootstrap, notice, limit=max_messages, follow=not exit_at_end)
+        reader = Reader(consumer, starts, bootstrap, notice, limit=reading.limit, follow=reading.follow)
         with reader_may_leave():
             reader.run(sys.stdout.buffer, write)
     finally:
         consumer.close()
+
+
+def _consume_in_group(reading: _Reading, settings: dict[str, Any], write: Formatter) -> None:
+    notice = ConnectionNotice()
+    stop = Stop()
+    with stop.installed():
+        consumer = consumer_client(reading.bootstrap, settings | {"error_cb": notice})
+        try:
+            topic_metadata(consumer, reading.topic, reading.bootstrap)
+            reader = GroupReader(
+                consumer,
+                reading.topic,
+                reading.bootstrap,
+                notice,
+                limit=reading.limit,
+                follow=reading.follow,
+                stop=stop,
+            )
+            with reader_may_leave():
+                reader.run(sys.stdout.buffer, write)
+        finally:
+            consumer.close()
+    if stop.exit_code:
+        raise typer.Exit(stop.exit_code)
 
 
 def _partitions(consumer: Consumer, topic: str, wanted: list[int], bootstrap: str) -> list[int]:

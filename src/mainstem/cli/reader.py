@@ -19,6 +19,14 @@ POLL_BATCH = 1000
 SILENCE_MAX_S = 30
 
 
+def poll_at_hand(consumer: Consumer, want: int) -> list[Message]:
+    """One message, if it comes in time, and what else is at hand; never wait to fill a batch."""
+    first = consumer.poll(POLL_TIMEOUT_S)
+    if first is None:
+        return []
+    return [first, *consumer.consume(num_messages=want - 1, timeout=0)] if want > 1 else [first]
+
+
 class Reader:
     """Reads from `starts`; stops after `limit` messages and, unless it follows, at every end."""
 
@@ -45,7 +53,7 @@ class Reader:
         """Write each message as soon as it is there, and flush before waiting for more."""
         while (self._follow or self._open) and self._left != 0:
             want = POLL_BATCH if self._left is None else min(POLL_BATCH, self._left)
-            messages = self._poll(want)
+            messages = poll_at_hand(self._consumer, want)
             self._check_progress(bool(messages))
             for message in messages:
                 if message.error() is not None:
@@ -70,13 +78,6 @@ class Reader:
                 f"look whether the broker at {self._bootstrap} runs and the partition has a leader: "
                 "`mainstem topics describe TOPIC`",
             )
-
-    def _poll(self, want: int) -> list[Message]:
-        """One message, if it comes in time, and what else is at hand; never wait to fill a batch."""
-        first = self._consumer.poll(POLL_TIMEOUT_S)
-        if first is None:
-            return []
-        return [first, *self._consumer.consume(num_messages=want - 1, timeout=0)] if want > 1 else [first]
 
     def _on_error(self, message: Message) -> None:
         error: Any = message.error()

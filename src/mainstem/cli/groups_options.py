@@ -1,0 +1,15 @@
+"""Options and arguments that several `groups` commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP...", help="One or more groups.")]
+MaybeGroupNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[GROUP...]", help="Which groups; all by default.")
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a script.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask on a terminal.")]
