@@ -4,8 +4,10 @@
 
 KAFKA_VERSION=4.3.0
 
+# has_java: Java 17 with its compiler, which the tests need to run Kafka's own classes.
 has_java() {
     local version
+    command -v javac >/dev/null || return 1
     version=$(java -version 2>&1) || return 1
     [[ $version =~ version\ \"([0-9]+) ]] && ((BASH_REMATCH[1] >= 17))
 }
@@ -13,10 +15,10 @@ has_java() {
 # missing_programs ROOT: Debian's package names of what is not here.
 missing_programs() {
     if ! has_java; then
-        if apt-cache show openjdk-17-jre-headless >/dev/null 2>&1; then
-            echo openjdk-17-jre-headless
+        if apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1; then
+            echo openjdk-17-jdk-headless
         else
-            echo default-jre-headless
+            echo default-jdk-headless
         fi
     fi
     [[ -d $1/.peers/kafka-$KAFKA_VERSION ]] || command -v mvn >/dev/null || echo maven
@@ -42,7 +44,7 @@ get_peers() {
     if ((${#missing[@]} > 0)); then
         is_debian_root ||
             fail "the peers of the tests need ${missing[*]}: install them (apt install ${missing[*]}), or run ./test --quick"
-        [[ ${missing[*]} != *-jre-* ]] || apt-get -qq update >&2 || true
+        [[ ${missing[*]} != *-jdk-* ]] || apt-get -qq update >&2 || true
         mapfile -t missing < <(missing_programs "$root")
         say "installing ${missing[*]}"
         apt_install "${missing[@]}" || fail "could not install ${missing[*]} (see above), or run ./test --quick"
