@@ -11,7 +11,7 @@ from mainstem.coordinator.group.classic.phases import PREVIOUS, Phase
 from mainstem.coordinator.group.classic.subscription import PROTOCOL_TYPE, subscribed_topics
 from mainstem.coordinator.group.records import encode_key
 from mainstem.coordinator.group.records.classic import GroupMetadataKey
-from mainstem.coordinator.group.state import GroupState
+from mainstem.coordinator.group.state import GroupState, PartitionCheck
 from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 _REBALANCING_OR_STABLE = (Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE, Phase.STABLE)
@@ -246,11 +246,11 @@ class ClassicGroup:
         generation: int,
         version: int,
         transactional: bool,
-    ) -> None:
+    ) -> PartitionCheck | None:
         if self.phase is Phase.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation < 0 and self.phase is Phase.EMPTY:
-            return  # an administrator, or a consumer that manages its partitions itself
+            return None  # an administrator, or a consumer that manages its partitions itself
         if generation >= 0 or member_id or group_instance_id is not None:
             self.check_member(member_id, group_instance_id)
             if generation != self.generation:
@@ -260,6 +260,12 @@ class ClassicGroup:
         if not transactional and self.phase is Phase.COMPLETING_REBALANCE:
             # The member knows the new generation but not yet what it owns in it.
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        return None
+
+    def offsets_committed(self, member_id: str, now_ms: int) -> None:
+        member = self.members.get(member_id)
+        if member is not None and self.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+            self._state.timers.schedule(member, now_ms + member.session_timeout_ms, member.on_session_end)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         self._check_not_dead()
