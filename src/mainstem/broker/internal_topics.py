@@ -2,7 +2,8 @@
 
 from typing import Final
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 
 
 def is_internal(topic: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.flush import FlushWork
-from mainstem.storage.log import AppendResult, Log, ReadResult
+from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +71,12 @@ class Partition:
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    def append(self, records: memoryview, now_ms: int) -> AppendResult:
-        """Append one client batch as the leader. It is committed at once unless an fsync is due first."""
+    def append(
+        self, records: memoryview | bytearray, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> AppendResult:
+        """Append one batch as the leader. It is committed at once unless an fsync is due first."""
         leader = self.leader
-        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms)
+        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms, origin=origin)
         end_offset = result.last_offset + 1
         if result.flush_needed or self._flush_wanted > leader.local_end_offset:
             if result.flush_needed:

@@ -224,7 +224,7 @@ class Log:
                 if duplicate is not None:
                     return duplicate
         if self._rewrites:
-            data = rewrite_batch(data, self.config, now_ms, self.name)
+            data = rewrite_batch(data, self.config, origin, now_ms, self.name)
             max_timestamp = _unpack_header(data)[_MAX_TIMESTAMP]
         result = self._append(data, last_delta, max_timestamp, leader_epoch, now_ms)
         if producer_id != NO_PRODUCER_ID:

@@ -147,9 +147,11 @@ def needs_rewrite(config: LogConfig) -> bool:
     return config.compact or config.log_append_time or config.compression_type != "producer"
 
 
-def rewrite_batch(data: memoryview, config: LogConfig, now_ms: int, partition: str) -> memoryview:
+def rewrite_batch(
+    data: memoryview, config: LogConfig, origin: Origin, now_ms: int, partition: str
+) -> memoryview:
     """The batch as this topic stores it: keys checked, compression and timestamps as configured."""
-    if config.compact:
+    if config.compact and origin is Origin.CLIENT:
         _check_keys(data, partition)
     if config.compression_type != "producer":
         data = _recompress(data, config, partition)

@@ -1,0 +1,327 @@
+"""Runs coordinators: one state machine for each partition of an internal topic that this node leads.
+
+It loads a machine by replaying the partition's log, hands it events, appends the records of a whole turn of
+the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
+undoes what was decided in that turn. Groups, and later transactions, are machines of this shell.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mainstem.broker.coordinator_loading import load
+from mainstem.broker.partition import Partition
+from mainstem.coordinator.effects import CoordinatorRecord, Token
+from mainstem.coordinator.machine import Machine
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.batch import HEADER_SIZE
+from mainstem.records.compression import Codec
+from mainstem.records.record import Record, build_batch
+from mainstem.storage.log import Origin
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Machine)
+# What a record takes in a batch besides its key and value, at most.
+_RECORD_OVERHEAD_MAX = 32
+# The errors of an append as a coordinator's clients know them: which of them to try again, and where.
+_CLIENT_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+
+
+class Shard(Generic[M]):
+    """One partition's machine, and what was decided in this turn but not appended yet."""
+
+    __slots__ = (
+        "batch_bytes",
+        "end_offset",
+        "flush_scheduled",
+        "loading",
+        "machine",
+        "partition",
+        "records",
+        "replies",
+        "timer",
+        "timer_ms",
+        "undo",
+    )
+
+    def __init__(self, partition: Partition, machine: M) -> None:
+        self.partition = partition
+        self.machine = machine
+        self.loading: asyncio.Task[None] | None = None
+        # Replies wait until the high watermark has come this far.
+        self.end_offset = 0
+        self.records: list[CoordinatorRecord] = []
+        self.batch_bytes = HEADER_SIZE
+        self.replies: list[tuple[Token, Any]] = []
+        self.undo: list[Callable[[], object]] = []
+        self.flush_scheduled = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_ms = 0
+
+
+class CoordinatorShell(Generic[M]):
+    """The machines of one internal topic on this node."""
+
+    def __init__(self, node: "Node", topic: str, new_machine: Callable[[], M], codec: Codec) -> None:
+        self._node = node
+        self._loop = node.loop
+        self._topic = topic
+        self._new_machine = new_machine
+        self._codec = codec
+        self._shards: dict[int, Shard[M]] = {}
+        self._topic_id: bytes | None = None
+
+    # ---- which partitions
+
+    @property
+    def partitions(self) -> list[int]:
+        """Those that this node coordinates or is about to."""
+        return list(self._shards)
+
+    def machines(self) -> list[M]:
+        """Of the partitions that are loaded."""
+        return [shard.machine for shard in self._shards.values() if shard.loading is None]
+
+    def metadata_changed(self) -> None:
+        """Take over the partitions that this node leads now, let go of those that it does not."""
+        topic = self._node.image.topics_by_name.get(self._topic)
+        if topic is None or topic.topic_id != self._topic_id:
+            self._unload_all(ErrorCode.NOT_COORDINATOR)
+            self._topic_id = topic.topic_id if topic else None
+        for part in topic.partitions if topic else ():
+            led = part.leader == self._node.node_id
+            if led and part.partition not in self._shards:
+                self._begin(part.partition)
+            elif not led and part.partition in self._shards:
+                self._unload(part.partition, ErrorCode.NOT_COORDINATOR)
+        for shard in list(self._shards.values()):
+            if shard.loading is None:
+                self._run(shard, lambda machine: machine.topics_changed(self._node.clock.now_ms()))
+
+    def _begin(self, index: int) -> None:
+        try:
+            partition = self._node.replicas.by_topic(self._topic, index)
+        except KafkaError as error:
+            logger.error("cannot coordinate %s-%d: %s", self._topic, index, error.message)
+            return
+        shard = self._shards[index] = Shard(partition, self._new_machine())
+        if partition.log.log_end_offset == partition.log.log_start_offset:
+            self._loaded(shard)  # nothing to read: it can serve in this very turn
+        else:
+            shard.loading = self._loop.create_task(self._load(index, shard))
+
+    async def _load(self, index: int, shard: Shard[M]) -> None:
+        try:
+            await load(shard.partition, shard.machine, self._node.config.get("offsets.load.buffer.size"))
+        except (KafkaError, OSError, ValueError) as error:
+            logger.error("cannot load %s: %s; its clients are turned away", shard.partition, error)
+            if self._shards.get(index) is shard:
+                del self._shards[index]
+            return
+        shard.loading = None
+        self._loaded(shard)
+
+    def _loaded(self, shard: Shard[M]) -> None:
+        shard.end_offset = shard.partition.log.log_end_offset
+        self._run(shard, lambda machine: machine.loaded(self._node.clock.now_ms()))
+
+    def close(self) -> None:
+        """The node stops: what was decided is written, whoever waits is not answered any more."""
+        for shard in self._shards.values():
+            if shard.records:
+                self._flush(shard)
+        self._unload_all(ErrorCode.NOT_COORDINATOR)
+
+    def _unload_all(self, error: ErrorCode) -> None:
+        for index in list(self._shards):
+            self._unload(index, error)
+
+    def _unload(self, index: int, error: ErrorCode) -> None:
+        shard = self._shards.pop(index)
+        if shard.loading is not None:
+            shard.loading.cancel()
+            return
+        if shard.timer is not None:
+            shard.timer.cancel()
+        replies, shard.replies = shard.replies, []
+        shard.records.clear()
+        for token, _ in replies:
+            token.fail(error)
+        shard.machine.unload(error)
+
+    # ---- events
+
+    def submit(self, index: int, token: Token, event: Callable[[M, Token, int], None]) -> None:
+        """Hand an event to the machine of a partition; the token is answered now or later, but always."""
+        shard = self._shards.get(index)
+        if shard is None:
+            token.fail(ErrorCode.NOT_COORDINATOR)
+            return
+        if shard.loading is not None:
+            token.fail(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return
+        try:
+            event(shard.machine, token, self._node.clock.now_ms())
+        except Exception:
+            logger.exception("an event for %s failed", shard.partition)
+            self._forget_event(shard)
+            token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._after_event(shard)
+
+    def _run(self, shard: Shard[M], event: Callable[[M], None]) -> None:
+        """An event that nobody waits for."""
+        try:
+            event(shard.machine)
+        except Exception:
+            logger.exception("an event for %s failed", shard.partition)
+            self._forget_event(shard)
+        self._after_event(shard)
+
+    def _forget_event(self, shard: Shard[M]) -> None:
+        """Take back what an event did before it broke off."""
+        effects = shard.machine.effects
+        for undo in reversed(effects.undo):
+            undo()
+        effects.undo.clear()
+        effects.records.clear()
+
+    def _after_event(self, shard: Shard[M]) -> None:
+        effects = shard.machine.effects
+        if effects.records:
+            self._collect(shard)
+        effects.undo.clear()
+        if effects.replies:
+            replies, effects.replies = effects.replies, []
+            if shard.records or shard.partition.leader.high_watermark < shard.end_offset:
+                shard.replies += replies
+                if not shard.records:
+                    self._deliver_when_committed(shard)
+            else:
+                for token, response in replies:
+                    token.reply(response)
+        deadline = shard.machine.timers.next_deadline()
+        if deadline is not None and (shard.timer is None or deadline < shard.timer_ms):
+            self._set_timer(shard, deadline)
+
+    def _collect(self, shard: Shard[M]) -> None:
+        """Put the records of an event to those of this turn; all of one event go into one batch."""
+        effects = shard.machine.effects
+        size = sum(len(key) + len(value or b"") + _RECORD_OVERHEAD_MAX for key, value in effects.records)
+        if shard.records and shard.batch_bytes + size > shard.partition.log.config.max_message_bytes:
+            self._flush(shard)
+            if not effects.records:
+                return  # it failed, and this event was undone with those before it
+        shard.records += effects.records
+        shard.batch_bytes += size
+        shard.undo += effects.undo
+        effects.records.clear()
+        effects.undo.clear()
+        if not shard.flush_scheduled:
+            shard.flush_scheduled = True
+            self._loop.call_soon(self._end_of_turn, shard)
+
+    # ---- timers
+
+    def _set_timer(self, shard: Shard[M], deadline_ms: int) -> None:
+        if shard.timer is not None:
+            shard.timer.cancel()
+        delay_ms = max(0, deadline_ms - self._node.clock.now_ms())
+        shard.timer = self._loop.call_later(delay_ms / 1000, self._on_timer, shard)
+        shard.timer_ms = deadline_ms
+
+    def _on_timer(self, shard: Shard[M]) -> None:
+        shard.timer = None
+        self._run(shard, lambda machine: machine.timers.run_due(self._node.clock.now_ms()))
+
+    # ---- the log
+
+    def _end_of_turn(self, shard: Shard[M]) -> None:
+        shard.flush_scheduled = False
+        if shard.records:
+            self._flush(shard)
+
+    def _flush(self, shard: Shard[M]) -> None:
+        """Append what was decided since the last time, and let the replies go when it is committed."""
+        records, shard.records = shard.records, []
+        undo, shard.undo = shard.undo, []
+        shard.batch_bytes = HEADER_SIZE
+        now_ms = self._node.clock.now_ms()
+        partition = shard.partition
+        batch = build_batch(
+            [Record(0, now_ms, key, value) for key, value in records], compression=self._codec
+        )
+        try:
+            if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
+                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
+            result = partition.append(batch, now_ms, Origin.COORDINATOR)
+        except KafkaError as error:
+            self._append_failed(shard, undo, error)
+            return
+        shard.end_offset = result.last_offset + 1
+        self._deliver_when_committed(shard)
+
+    def _append_failed(self, shard: Shard[M], undo: list[Callable[[], object]], error: KafkaError) -> None:
+        """Back to the state before this turn. An event that is only now being collected saw that turn: it
+        goes first.
+        """
+        logger.error("cannot write to %s: %s", shard.partition, error.message)
+        effects = shard.machine.effects
+        replies, shard.replies = shard.replies + effects.replies, []
+        undo = undo + effects.undo
+        effects.replies, effects.undo = [], []
+        effects.records.clear()
+        for action in reversed(undo):
+            action()
+        code = _CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+        for token, _ in replies:
+            token.fail(code)
+        if not shard.flush_scheduled:
+            self._after_event(shard)  # an undo may have answered those who waited for long
+
+    def _deliver_when_committed(self, shard: Shard[M]) -> None:
+        replies, shard.replies = shard.replies, []
+        partition = shard.partition
+        if partition.leader.high_watermark >= shard.end_offset:
+            for token, response in replies:
+                token.reply(response)
+        elif replies:
+            partition.add_ack_waiter(shard.end_offset - 1, -1, _Committed(self, shard, replies))
+
+    def not_committed(self, shard: Shard[M], replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
+        """What was appended will never be committed here: the state is no longer what the log says."""
+        for token, _ in replies:
+            token.fail(_CLIENT_ERRORS.get(error, ErrorCode.NOT_COORDINATOR))
+        for index, known in list(self._shards.items()):
+            if known is shard:
+                logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
+                self._unload(index, ErrorCode.NOT_COORDINATOR)
+
+
+class _Committed(Generic[M]):
+    """Replies that wait for the high watermark."""
+
+    __slots__ = ("_replies", "_shard", "_shell")
+
+    def __init__(self, shell: CoordinatorShell[M], shard: Shard[M], replies: list[tuple[Token, Any]]) -> None:
+        self._shell = shell
+        self._shard = shard
+        self._replies = replies
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        if error:
+            self._shell.not_committed(self._shard, self._replies, error)
+        else:
+            for token, response in self._replies:
+                token.reply(response)

@@ -1,0 +1,268 @@
+"""The shell that runs coordinators, with a machine of its own: registers that can be set and read."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from mainstem.broker.coordinator_shell import CoordinatorShell
+from mainstem.coordinator.effects import Effects, Token
+from mainstem.coordinator.timers import Timers
+from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from mainstem.protocol.errors import ErrorCode
+from mainstem.records.batch import iter_headers
+from mainstem.records.compression import Codec
+from mainstem.records.control import ControlType, build_control_batch, end_txn_value
+from mainstem.records.record import Record, build_batch
+from mainstem.storage.log import Origin
+from mainstem.testing.in_process import InProcessBroker
+from tests.broker.conftest import MakeBroker
+from tests.broker.harness import Client, create_topic, eventually
+
+
+class Registers:
+    """A machine whose state is one value per key."""
+
+    def __init__(self) -> None:
+        self.effects = Effects()
+        self.timers = Timers()
+        self.values: dict[bytes, bytes] = {}
+        self.unloaded: list[ErrorCode] = []
+        self.was_loaded = False
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self.values.pop(key, None)
+        else:
+            self.values[key] = value
+
+    def loaded(self, now_ms: int) -> None:
+        self.was_loaded = True
+
+    def unload(self, error: ErrorCode) -> None:
+        self.unloaded.append(error)
+
+    def topics_changed(self, now_ms: int) -> None: ...
+
+    def put(self, token: Token, **values: str) -> None:
+        """Set registers; the answer is what the first of them was before."""
+        former = dict(self.values)
+        self.effects.on_failure(lambda: setattr(self, "values", former))
+        self.values = dict(self.values)
+        for name, value in values.items():
+            self.effects.write(name.encode(), value.encode())
+            self.replay(name.encode(), value.encode())
+        self.effects.reply(token, former.get(next(iter(values)).encode(), b"nothing"))
+
+
+class Answer:
+    """A token that remembers its answer."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+
+    def reply(self, response: Any) -> None:
+        assert self.answer is None, "answered twice"
+        self.answer = response
+
+    def fail(self, error: ErrorCode) -> None:
+        self.reply(error)
+
+
+Event = Callable[[Registers, Token, int], None]
+
+
+class Run:
+    """A shell over the partitions of one topic of a broker."""
+
+    def __init__(self, broker: InProcessBroker, topic: str) -> None:
+        self.node = broker.node
+        self.topic = topic
+        self.shell = CoordinatorShell(broker.node, topic, Registers, Codec.NONE)
+        self.shell.metadata_changed()
+
+    @property
+    def machine(self) -> Registers:
+        return self.shell.machines()[0]
+
+    def send(self, event: Event, partition: int = 0) -> Answer:
+        answer = Answer()
+        self.shell.submit(partition, answer, event)
+        return answer
+
+    def put(self, **values: str) -> Answer:
+        return self.send(lambda machine, token, _: machine.put(token, **values))
+
+    def get(self, name: str) -> Answer:
+        return self.send(
+            lambda machine, token, _: machine.effects.reply(token, machine.values.get(name.encode()))
+        )
+
+    def batches(self) -> list[int]:
+        """How many records each batch of the partition has."""
+        log = self.node.replicas.by_topic(self.topic, 0).log
+        counts: list[int] = []
+        offset = 0
+        while offset < log.log_end_offset:
+            records = log.read(offset, 1 << 20).records
+            assert records is not None
+            for _, header in iter_headers(records.read()):
+                counts.append(header.last_offset_delta + 1)
+                offset = header.next_offset
+        return counts
+
+
+async def _run(broker: InProcessBroker, client: Client, **configs: str) -> Run:
+    topic = await create_topic(client, configs={name.replace("_", "."): v for name, v in configs.items()})
+    return Run(broker, topic.name)
+
+
+async def _answered(*answers: Answer) -> list[Any]:
+    await eventually(lambda: all(answer.answer is not None for answer in answers))
+    return [answer.answer for answer in answers]
+
+
+async def test_the_events_of_one_turn_share_one_append(broker: InProcessBroker, client: Client) -> None:
+    run = await _run(broker, client)
+    answers = [run.put(a="1"), run.put(b="2", c="3"), run.put(a="4"), run.get("a")]
+    assert [answer.answer for answer in answers] == [None] * 4, "nothing leaves before it is appended"
+    assert await _answered(*answers) == [b"nothing", b"nothing", b"1", b"4"]
+    assert run.batches() == [4]
+    assert run.get("c").answer == b"3", "a read with nothing before it is answered at once"
+    await _answered(run.put(a="5"))
+    assert run.batches() == [4, 1]
+
+
+async def test_replies_wait_for_the_high_watermark(broker: InProcessBroker, client: Client) -> None:
+    run = await _run(broker, client, flush_messages="1")
+    partition = run.node.replicas.by_topic(run.topic, 0)
+    first = run.put(a="1")
+    while partition.log.log_end_offset == 0:
+        await asyncio.sleep(0)
+    assert partition.leader.high_watermark == 0
+    read = run.get("a")
+    assert (first.answer, read.answer) == (None, None), "what is not committed is not seen"
+    assert await _answered(first, read) == [b"nothing", b"1"]
+    assert partition.leader.high_watermark == 1
+
+
+async def test_a_failed_append_restores_the_state_before_the_turn(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client, max_message_bytes="400")
+    await _answered(run.put(a="1"))
+    answers = [run.put(b="2"), run.put(a="x" * 500)]
+    # The first two were too large together, so that the first went alone.
+    assert await _answered(*answers) == [b"nothing", ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert run.machine.values == {b"a": b"1", b"b": b"2"}
+    assert run.batches() == [1, 1]
+
+
+async def test_everything_of_a_turn_goes_with_it_when_it_fails(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client, min_insync_replicas="1")
+    await _answered(run.put(a="1"))
+    partition = run.node.replicas.by_topic(run.topic, 0)
+    isr, partition.leader.isr = partition.leader.isr, ()
+    answers = [run.put(a="2"), run.put(a="3", b="1"), run.get("a")]
+    assert await _answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert run.machine.values == {b"a": b"1"}
+    partition.leader.isr = isr
+    assert await _answered(run.put(a="2")) == [b"1"]
+
+
+async def test_events_that_are_too_many_for_one_batch_take_several(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client, max_message_bytes="1000")
+    answers = [run.put(**{f"k{number}": "x" * 200}) for number in range(10)]
+    await _answered(*answers)
+    assert sum(run.batches()) == 10
+    assert max(run.batches()) == 4
+
+
+async def test_an_event_that_breaks_off_leaves_nothing_behind(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client)
+
+    def broken(machine: Registers, token: Token, now_ms: int) -> None:
+        machine.put(Answer(), a="1")
+        raise ZeroDivisionError
+
+    assert run.send(broken).answer is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert await _answered(run.put(b="1")) == [b"nothing"]
+    assert run.machine.values == {b"b": b"1"}
+    assert run.batches() == [1]
+
+
+async def test_timers_run_at_their_time(broker: InProcessBroker, client: Client) -> None:
+    run = await _run(broker, client)
+    answer = Answer()
+
+    def later(machine: Registers, token: Token, now_ms: int) -> None:
+        machine.timers.schedule("x", now_ms + 60_000, lambda _: machine.put(answer, never="1"))
+        machine.timers.schedule("x", now_ms + 20, lambda _: machine.put(answer, a="1"))
+        machine.effects.reply(token, b"soon")
+
+    assert run.send(later).answer == b"soon"
+    await _answered(answer)
+    assert run.machine.values == {b"a": b"1"}
+
+
+async def test_a_partition_that_is_not_here_or_no_longer(broker: InProcessBroker, client: Client) -> None:
+    run = await _run(broker, client, flush_messages="1")
+    assert run.send(lambda *_: None, partition=7).answer is ErrorCode.NOT_COORDINATOR
+    waiting = run.put(a="1")
+    machine = run.machine
+    await client.call(DeleteTopicsRequest([DeleteTopicState(run.topic)], timeout_ms=10_000))
+    run.shell.metadata_changed()
+    assert await _answered(waiting) in ([b"nothing"], [ErrorCode.COORDINATOR_NOT_AVAILABLE])
+    assert run.put(a="2").answer is ErrorCode.NOT_COORDINATOR
+    assert machine.unloaded == [ErrorCode.NOT_COORDINATOR]
+
+
+async def test_a_restart_replays_the_log(make_broker: MakeBroker) -> None:
+    broker = await make_broker()
+    async with await Client.connect(broker.port) as client:
+        run = await _run(broker, client)
+    for number in range(100):
+        run.put(**{f"k{number % 10}": str(number)})
+        if number % 7 == 0:
+            await asyncio.sleep(0)
+    await _answered(run.get("k0"))
+    expected = dict(run.machine.values)
+    await broker.close()
+
+    again = await make_broker(data_dir=broker.data_dir)
+    run = Run(again, run.topic)
+    assert run.get("k0").answer is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    await eventually(lambda: bool(run.shell.machines()))
+    assert run.machine.was_loaded
+    assert run.machine.values == expected
+
+
+async def test_records_of_a_transaction_count_from_its_commit_on(
+    broker: InProcessBroker, client: Client
+) -> None:
+    topic = await create_topic(client)
+    partition = broker.node.replicas.by_topic(topic.name, 0)
+    now_ms = broker.node.clock.now_ms()
+
+    def append(name: str, producer_id: int) -> None:
+        record = Record(0, now_ms, name.encode(), b"1")
+        batch = build_batch(
+            [record], attributes=0x10, producer_id=producer_id, producer_epoch=0, base_sequence=0
+        )
+        partition.append(batch, now_ms, Origin.COORDINATOR)
+
+    for name, producer_id in (("committed", 1), ("aborted", 2), ("open", 3)):
+        append(name, producer_id)
+    for kind, producer_id in ((ControlType.COMMIT, 1), (ControlType.ABORT, 2)):
+        marker = build_control_batch(
+            kind, end_txn_value(0), timestamp_ms=now_ms, producer_id=producer_id, producer_epoch=0
+        )
+        partition.append(marker, now_ms, Origin.COORDINATOR)
+    run = Run(broker, topic.name)
+    await eventually(lambda: bool(run.shell.machines()))
+    assert run.machine.values == {b"committed": b"1"}
