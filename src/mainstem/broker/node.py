@@ -17,6 +17,7 @@ from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.errors import StartupError
 from mainstem.broker.fetch_session import FetchSessionCache
+from mainstem.broker.group_coordinators import GroupCoordinators
 from mainstem.broker.listener import BoundListener
 from mainstem.broker.maintenance import Maintenance
 from mainstem.broker.metadata_loading import MetadataLogError
@@ -133,6 +134,8 @@ class Node:
             await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
         except KafkaError as error:
             logger.error(error.message)  # everything else is served; this log is made when there is room
+        self.groups = GroupCoordinators(self)
+        self.groups.metadata_changed()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._network.start()
@@ -240,6 +243,7 @@ class Node:
             self._dispatcher.close()
             self._network = None
         if self._maintenance is not None:
+            self.groups.close()
             await self._maintenance.stop()
             self._maintenance = None
         if self._metadata_log is not None:
@@ -301,6 +305,8 @@ class Node:
             self._apply_broker_config(image)
         if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
             await self.replicas.apply(image, topic_ids, self.config)
+            if self._maintenance is not None and (topic_ids or broker_config_changed):
+                self.groups.metadata_changed()
 
     def _directory_failed(self) -> None:
         """Answers that name the offline replicas are made anew. May be called from any thread."""

@@ -1,0 +1,50 @@
+"""FindCoordinator (key 10), versions 0 to 6: who coordinates a group.
+
+The first one makes `__consumer_offsets` and is answered when its partitions are there. Not there yet:
+transactions and share groups.
+"""
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import Operation, ResourceType
+
+_GROUP = 0
+_NOWHERE = (-1, "", -1)
+
+
+async def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    if ctx.version >= 4:
+        found = [await _find(ctx, request.key_type, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    one = await _find(ctx, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+async def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type != _GROUP:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"coordinators of key type {key_type} are not served here"
+            )
+        if not ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, key):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        await ctx.node.groups.ensure_topic()
+        leader = ctx.node.groups.leader_of(key)
+        for endpoint in ctx.node.endpoints(ctx.listener_name):
+            if endpoint.node_id == leader:
+                return Coordinator(key, leader, endpoint.host, endpoint.port)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's partition has no leader")
+    except KafkaError as error:
+        node_id, host, port = _NOWHERE
+        return Coordinator(key, node_id, host, port, error.code, error.message or error.code.message)

@@ -1,0 +1,55 @@
+"""The group coordinator of one partition of `__consumer_offsets`: its parts put together as one machine."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mainstem.config import BrokerConfig
+from mainstem.coordinator.group.classic import ClassicGroups
+from mainstem.coordinator.group.offsets import Offsets
+from mainstem.coordinator.group.records import classic as classic_records
+from mainstem.coordinator.group.records import decode_key, decode_value
+from mainstem.coordinator.group.records import offsets as offset_records
+from mainstem.coordinator.group.state import GroupState
+from mainstem.coordinator.topics import Topics
+from mainstem.protocol.errors import ErrorCode
+
+
+class GroupCoordinator:
+    """Groups of both protocols, and their offsets."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        new_id: Callable[[], str],
+        group_config: Callable[[str], dict[str, Any]],
+    ) -> None:
+        self.state = state = GroupState(config, topics, new_id, group_config)
+        self.effects = state.effects
+        self.timers = state.timers
+        self.offsets = Offsets(state)
+        self.classic = ClassicGroups(state)
+        state.new_simple_group = self.classic.create_simple
+        self._replay: dict[type, Callable[[Any, Any], None]] = {
+            offset_records.OffsetCommitKey: self.offsets.replay,
+            offset_records.LegacyOffsetCommitKey: self.offsets.replay,
+            classic_records.GroupMetadataKey: self.classic.replay,
+        }
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record; a key of a type that is not known here, such as a share group's, is passed over."""
+        decoded = decode_key(key)
+        if decoded is not None:
+            replay = self._replay.get(type(decoded))
+            if replay is not None:
+                replay(decoded, None if value is None else decode_value(decoded, value))
+
+    def loaded(self, now_ms: int) -> None:
+        self.classic.loaded(now_ms)
+        self.offsets.loaded(now_ms)
+
+    def unload(self, error: ErrorCode) -> None:
+        self.classic.unload(error)
+
+    def topics_changed(self, now_ms: int) -> None:
+        self.offsets.topics_changed(now_ms)
