@@ -1,4 +1,4 @@
-"""The assignors of the consumer protocol: what always holds, worked examples, and Apache Kafka's beside them."""
+"""The assignors of the consumer protocol: what always holds, worked examples, and Kafka's own beside them."""
 
 import json
 from pathlib import Path

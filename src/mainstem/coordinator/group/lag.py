@@ -55,16 +55,15 @@ def partition_lag(
 
 def total(lags: Iterable[Lag]) -> Lag:
     """Several partitions together: their records in sum, the age of the oldest. Unknown ones add nothing."""
-    records: int | None = None
-    lost = 0
-    seconds: float | None = None
-    for lag in lags:
-        if lag.records is not None:
-            records = (records or 0) + lag.records
-        lost += lag.lost
-        if lag.seconds is not None:
-            seconds = max(seconds or 0.0, lag.seconds)
-    return Lag(records, lost, seconds)
+    known = [lag for lag in lags if lag.records is not None]
+    if not known:
+        return UNKNOWN
+    ages = [lag.seconds for lag in known if lag.seconds is not None]
+    oldest: float | None = max(ages, default=None)
+    if not oldest and len(ages) < len(known):
+        # Something is unread, and nothing says since when.
+        oldest = None
+    return Lag(sum(lag.records or 0 for lag in known), sum(lag.lost for lag in known), oldest)
 
 
 def totals(lags: Iterable[tuple[_Key, Lag]]) -> dict[_Key, Lag]:
