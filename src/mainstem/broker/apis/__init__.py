@@ -34,5 +34,7 @@ SERVED: Final[dict[int, str]] = {
     44: "k44_incremental_alter_configs",
     47: "k47_offset_delete",
     60: "k60_describe_cluster",
+    68: "k68_consumer_group_heartbeat",
+    69: "k69_consumer_group_describe",
     75: "k75_describe_topic_partitions",
 }

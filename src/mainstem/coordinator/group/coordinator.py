@@ -5,6 +5,7 @@ from typing import Any
 
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.group.classic import ClassicGroups
+from mainstem.coordinator.group.consumer import ConsumerGroups
 from mainstem.coordinator.group.offsets import Offsets
 from mainstem.coordinator.group.records import classic as classic_records
 from mainstem.coordinator.group.records import decode_key, decode_value
@@ -29,7 +30,9 @@ class GroupCoordinator:
         self.timers = state.timers
         self.offsets = Offsets(state)
         self.classic = ClassicGroups(state)
+        self.consumer = ConsumerGroups(state)
         state.new_simple_group = self.classic.create_simple
+        state.classic_bridge = self.consumer.classic_bridge
         self._replay: dict[type, Callable[[Any, Any], None]] = {
             offset_records.OffsetCommitKey: self.offsets.replay,
             offset_records.LegacyOffsetCommitKey: self.offsets.replay,
@@ -40,16 +43,18 @@ class GroupCoordinator:
         """Apply a record; a key of a type that is not known here, such as a share group's, is passed over."""
         decoded = decode_key(key)
         if decoded is not None:
-            replay = self._replay.get(type(decoded))
-            if replay is not None:
-                replay(decoded, None if value is None else decode_value(decoded, value))
+            replay = self._replay.get(type(decoded), self.consumer.replay)
+            replay(decoded, None if value is None else decode_value(decoded, value))
 
     def loaded(self, now_ms: int) -> None:
         self.classic.loaded(now_ms)
+        self.consumer.loaded(now_ms)
         self.offsets.loaded(now_ms)
 
     def unload(self, error: ErrorCode) -> None:
         self.classic.unload(error)
+        self.consumer.unload(error)
 
     def topics_changed(self, now_ms: int) -> None:
         self.offsets.topics_changed(now_ms)
+        self.consumer.topics_changed(now_ms)

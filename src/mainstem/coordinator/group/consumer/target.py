@@ -1,0 +1,63 @@
+"""The target assignment of a group: computed once for each group epoch, and not more often than the group's
+interval allows, by the assignor that most members ask for.
+"""
+
+from mainstem.coordinator.group.assignors import GroupSpec, MemberSpec, TopicSpec, assign
+from mainstem.coordinator.group.consumer.group import ConsumerGroup
+from mainstem.coordinator.group.consumer.journal import Journal
+from mainstem.coordinator.group.consumer.member import Member
+from mainstem.coordinator.group.consumer.settings import assignment_interval_ms, default_assignor
+from mainstem.coordinator.group.state import GroupState
+from mainstem.coordinator.topics import TopicInfo
+
+
+class Targets:
+    """Brings targets up to their group's epoch."""
+
+    def __init__(self, state: GroupState, journal: Journal) -> None:
+        self._state = state
+        self._journal = journal
+
+    def update(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Assign anew if the group has changed since the last time and the time for it has come."""
+        if group.assignment_epoch >= group.epoch:
+            return
+        last_ms = group.assignment_timestamp_ms
+        if last_ms and now_ms < last_ms + assignment_interval_ms(self._state, group.group_id):
+            return
+        name = group.preferred_assignor() or default_assignor(self._state)
+        assignment = assign(name, self._spec(group))
+        for member_id in group.members:
+            topics = assignment.get(member_id, {})
+            target = {topic_id: frozenset(parts) for topic_id, parts in topics.items() if parts}
+            if target != group.targets.get(member_id):
+                self._journal.put_target(group, member_id, target)
+        self._journal.put_assignment_epoch(group, group.epoch, now_ms)
+
+    def subscribed_topic_ids(self, group: ConsumerGroup, member: Member) -> frozenset[bytes]:
+        """The topics that the member is subscribed to and that exist."""
+        infos = map(self._state.topics.by_name, group.topics_of(member))
+        return frozenset(info.topic_id for info in infos if info is not None)
+
+    def _spec(self, group: ConsumerGroup) -> GroupSpec:
+        topics: dict[str, TopicInfo] = {}
+        for name in group.subscribed_topics():
+            info = self._state.topics.by_name(name)
+            if info is not None:
+                topics[name] = info
+        # Most members have the same subscription: each is looked up once.
+        known: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
+        members: dict[str, MemberSpec] = {}
+        for member_id, member in group.members.items():
+            subscription = member.subscribed_topic_names, member.subscribed_topic_regex
+            topic_ids = known.get(subscription)
+            if topic_ids is None:
+                names = group.topics_of(member)
+                topic_ids = known[subscription] = frozenset(
+                    topics[name].topic_id for name in names if name in topics
+                )
+            members[member_id] = MemberSpec(
+                member.rack_id, member.instance_id, topic_ids, group.target_of(member_id)
+            )
+        specs = {info.topic_id: TopicSpec(info.partition_count) for info in topics.values()}
+        return GroupSpec(members, specs, group.is_homogeneous())

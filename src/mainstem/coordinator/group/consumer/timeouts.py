@@ -1,0 +1,70 @@
+"""The clocks of a group's members: sessions, giving up partitions, and the two phases of a classic member."""
+
+from collections.abc import Callable
+from functools import partial
+
+from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Member
+from mainstem.coordinator.group.consumer.settings import session_timeout_ms
+from mainstem.coordinator.group.state import GroupState
+
+# Called with the group, the member, why, and the time.
+Fence = Callable[[str, str, str, int], None]
+
+_SESSION = "consumer-session"
+_REBALANCE = "consumer-rebalance"
+_JOIN = "consumer-join"
+_SYNC = "consumer-sync"
+
+
+class Timeouts:
+    """Removes members from their groups, through `fence`, when their time is up."""
+
+    def __init__(self, state: GroupState, fence: Fence) -> None:
+        self._state = state
+        self._fence = fence
+
+    def heard_from(self, group_id: str, member: Member, now_ms: int) -> None:
+        """The member is alive: its session begins anew."""
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        else:
+            timeout_ms = session_timeout_ms(self._state, group_id)
+        self._schedule(_SESSION, group_id, member.member_id, now_ms + timeout_ms, "its session expired")
+
+    def must_revoke(self, group_id: str, member: Member, now_ms: int) -> None:
+        """The member has to leave its epoch within its rebalance timeout."""
+        deadline_ms = now_ms + member.rebalance_timeout_ms
+        callback = partial(self._revocation_expired, group_id, member.member_id, member.member_epoch)
+        self._state.timers.schedule((_REBALANCE, group_id, member.member_id), deadline_ms, callback)
+
+    def has_revoked(self, group_id: str, member_id: str) -> None:
+        self._state.timers.cancel((_REBALANCE, group_id, member_id))
+
+    def must_join(self, group_id: str, member: Member, now_ms: int) -> None:
+        """A classic member was told to join again; being told twice gives it no more time."""
+        if (_JOIN, group_id, member.member_id) not in self._state.timers:
+            deadline_ms = now_ms + member.rebalance_timeout_ms
+            self._schedule(_JOIN, group_id, member.member_id, deadline_ms, "it did not join in time")
+
+    def has_joined(self, group_id: str, member: Member, now_ms: int) -> None:
+        """A classic member has joined and has to fetch its assignment."""
+        self._state.timers.cancel((_JOIN, group_id, member.member_id))
+        deadline_ms = now_ms + member.rebalance_timeout_ms
+        self._schedule(_SYNC, group_id, member.member_id, deadline_ms, "it did not sync in time")
+
+    def has_synced(self, group_id: str, member_id: str) -> None:
+        self._state.timers.cancel((_SYNC, group_id, member_id))
+
+    def is_gone(self, group_id: str, member_id: str) -> None:
+        for kind in (_SESSION, _REBALANCE, _JOIN, _SYNC):
+            self._state.timers.cancel((kind, group_id, member_id))
+
+    def _schedule(self, kind: str, group_id: str, member_id: str, deadline_ms: int, why: str) -> None:
+        callback = partial(self._fence, group_id, member_id, why)
+        self._state.timers.schedule((kind, group_id, member_id), deadline_ms, callback)
+
+    def _revocation_expired(self, group_id: str, member_id: str, epoch: int, now_ms: int) -> None:
+        group = self._state.groups.get(group_id)
+        member = group.members.get(member_id) if group is not None and group.kind == "consumer" else None
+        if member is not None and member.member_epoch == epoch and member.state == UNREVOKED_PARTITIONS:
+            self._fence(group_id, member_id, "it did not give up its partitions in time", now_ms)
