@@ -73,12 +73,13 @@ def parse_goal(
     if shift_by is not None:
         return Goal(SHIFT, shift_by)
     if to_datetime is not None:
-        return Goal(TIME, parse_time_ms(to_datetime, now_ms))
+        return Goal(TIME, max(0, parse_time_ms(to_datetime, now_ms)))
     if by_duration is not None:
         duration_ms = parse_duration_ms(by_duration.strip())
         if duration_ms is None:
             raise CommandError(f"{by_duration!r} is not a length of time", "write 10m, 2h30m or PT2H30M", 2)
-        return Goal(TIME, now_ms - duration_ms)
+        # A negative time is one of the special values of ListOffsets.
+        return Goal(TIME, max(0, now_ms - duration_ms))
     if from_file is not None:
         return None
     return Goal(EARLIEST if to_earliest else LATEST if to_latest else CURRENT)
