@@ -99,10 +99,12 @@ class ClassicGroup:
             self.rebalance_since_ms = None
 
     def take_back_completion(self, since_ms: int | None) -> None:
-        """The rebalance that ended last did not end after all."""
+        """The rebalance that ended last did not end after all; one that began since is the same."""
         if since_ms is not None:
             self.rebalance_count -= 1
             self.total_rebalance_ms -= self.last_rebalance_ms
+            if self.rebalance_since_ms is not None:
+                self.rebalances_started -= 1
             self.rebalance_since_ms = since_ms
 
     def next_generation(self, now_ms: int) -> None:

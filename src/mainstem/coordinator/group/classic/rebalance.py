@@ -115,6 +115,7 @@ class Rebalances:
         logger.info("group %s of generation %d rebalances: %s", group.group_id, group.generation, reason)
         group.move_to(Phase.PREPARING_REBALANCE, now_ms)
         if is_first:
+            group.has_new_members = False
             delay_ms = self._initial_delay_ms()
             remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
             self._wait_for_more(group, delay_ms, remaining_ms, now_ms)

@@ -35,6 +35,7 @@ def rejoin_static_member(
     new = _replace(state, rebalances, group, old, new_member_id, join.now_ms)
     wait_with(state, join, group, new)
     if group.phase is Phase.STABLE and group.select_protocol() == group.protocol_name:
+        group.topics = group.compute_topics()
         write_group(state, group)
         state.effects.on_failure(partial(_go_back, state, rebalances, group, old, new, join.now_ms))
         if join.version >= _SKIP_ASSIGNMENT:
@@ -105,5 +106,7 @@ def _go_back(
     group.set_protocols(new, old.protocols)
     old.assignment = new.assignment
     group.rename(new, old)
+    if group.phase is Phase.STABLE:
+        group.topics = group.compute_topics()
     state.timers.cancel(new)
     rebalances.extend_session(old, now_ms)

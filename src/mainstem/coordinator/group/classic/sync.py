@@ -88,8 +88,8 @@ class Syncs:
             return
         for member in group.members.values():
             member.assignment = b""
+        group.take_back_completion(rebalance_since_ms)
         if group.phase is Phase.STABLE:
-            group.take_back_completion(rebalance_since_ms)
             self._rebalances.prepare(group, "the assignment could not be written", now_ms)
 
 
