@@ -3,7 +3,7 @@
     python guard.py OWNER_PID COMMAND...
 
 The test session is the owner. A session that is killed cannot clean up after itself, so this process watches
-it from outside. It must never end anything but the one child it started.
+it from outside. SIGTERM kills the child, SIGHUP asks it to end; it ends nothing else, ever.
 """
 
 import os
@@ -29,7 +29,11 @@ def main(owner_pid: int, command: list[str]) -> int:
     def end(_signal: int, _frame: FrameType | None) -> None:
         child.kill()
 
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        child.terminate()
+
     signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, ask)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:

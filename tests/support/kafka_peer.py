@@ -22,6 +22,7 @@ _JARS = _ROOT / ".peers" / f"kafka-{KAFKA_VERSION}"
 _TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Xlog:disable")
 # The loaded classes of one tool, mapped into the later ones: it halves their start.
 _CLASS_ARCHIVE = _JARS.parent / f"{_JARS.name}.jsa"
+_USE_CLASS_ARCHIVE = f"-XX:SharedArchiveFile={_CLASS_ARCHIVE}"
 _BROKER_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms256m", "-Xmx512m")
 _START_TIMEOUT_SECONDS = 90
 
@@ -69,18 +70,23 @@ def program(name: str) -> str:
     return path
 
 
+def kafka_command(class_name: str, *arguments: str, archive_flag: str = _USE_CLASS_ARCHIVE) -> list[str]:
+    """The command line of one of Kafka's own tools. A name without dots is under `org.apache.kafka.tools`."""
+    if "." not in class_name or class_name.startswith(("consumer.", "reassign.")):
+        class_name = f"org.apache.kafka.tools.{class_name}"
+    return [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{_JARS}/*", class_name, *arguments]
+
+
 def kafka_tool(
     class_name: str,
     *arguments: str,
     stdin: str | bytes = b"",
     timeout_seconds: float = 90,
-    archive_flag: str = f"-XX:SharedArchiveFile={_CLASS_ARCHIVE}",
+    archive_flag: str = _USE_CLASS_ARCHIVE,
 ) -> ToolResult:
-    """Run one of Kafka's own tools to its end. A name without dots is under `org.apache.kafka.tools`."""
-    if "." not in class_name or class_name.startswith(("consumer.", "reassign.")):
-        class_name = f"org.apache.kafka.tools.{class_name}"
+    """Run one of Kafka's own tools to its end."""
     result = subprocess.run(
-        [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{_JARS}/*", class_name, *arguments],
+        kafka_command(class_name, *arguments, archive_flag=archive_flag),
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         timeout=timeout_seconds,

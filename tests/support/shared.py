@@ -60,11 +60,16 @@ def session_lock(name: str) -> Iterator[None]:
         yield
 
 
+def guarded(command: list[str]) -> list[str]:
+    """The command under a guard, which ends it when the session ends."""
+    return [sys.executable, str(_GUARD), os.environ[_OWNER], *command]
+
+
 def start_guarded(name: str, command: list[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a process that lives until the session ends."""
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            [sys.executable, str(_GUARD), os.environ[_OWNER], *command],
+            guarded(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
