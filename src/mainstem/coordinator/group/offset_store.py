@@ -91,7 +91,8 @@ class OffsetStore:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, TopicOffsets]] = {}
-        self._groups_by_topic: dict[str, set[str]] = {}
+        # The inner dictionaries are sets that keep their order.
+        self._groups_by_topic: dict[str, dict[str, None]] = {}
 
     def of_group(self, group_id: str) -> dict[str, TopicOffsets]:
         """By topic. Not to be changed by the caller."""
@@ -116,7 +117,7 @@ class OffsetStore:
         of_topic = topics.get(topic)
         if of_topic is None:
             of_topic = topics[topic] = TopicOffsets(group_id, topic)
-            self._groups_by_topic.setdefault(topic, set()).add(group_id)
+            self._groups_by_topic.setdefault(topic, {})[group_id] = None
         return of_topic
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset | None) -> None:
@@ -141,6 +142,6 @@ class OffsetStore:
         if not topics:
             del self._groups[group_id]
         groups = self._groups_by_topic[topic]
-        groups.discard(group_id)
+        del groups[group_id]
         if not groups:
             del self._groups_by_topic[topic]

@@ -1,0 +1,182 @@
+"""Which offsets go by themselves, and when: by age, and with their topic."""
+
+import pytest
+
+from tests.coordinator.offset_world import MINUTE_MS, World
+
+
+@pytest.fixture
+def world() -> World:
+    """Offsets are kept for 60 minutes and looked at every 10."""
+    return World()
+
+
+def test_offsets_without_members_age_from_their_commit(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.advance_minutes(30)
+    world.commit("g", at={1: 6})
+    world.advance_minutes(29)
+    assert world.fetch("g") == {0: 5, 1: 6}
+    world.advance_minutes(1)
+    assert world.fetch("g") == {1: 6}
+    assert world.log(2) == ["g t-0 deleted"]
+
+
+def test_a_group_goes_with_its_last_offset(world: World) -> None:
+    world.commit("g", at={0: 5, 1: 6})
+    world.advance_minutes(60)
+    assert world.log(2) == ["g t-0 deleted", "g t-1 deleted", "group g deleted"]
+    assert world.groups() == set()
+    world.harness.restart()
+    assert world.groups() == set()
+    assert world.commit("g", at={0: 5}) == {0: "NONE"}
+
+
+def test_offsets_of_members_age_from_the_moment_the_group_is_empty(world: World) -> None:
+    member = world.join("g", "t")
+    world.sync("g", member)
+    world.commit("g", at={0: 5}, member=member, generation=1)
+    world.harness.advance(20_000)
+    world.leave("g", member)
+    since = len(world.harness.log)
+    world.advance_minutes(59)
+    assert world.fetch("g") == {0: 5}
+    world.advance_minutes(11)
+    assert world.fetch("g") == {}
+    assert world.log(since) == ["g t-0 deleted", "group g deleted"]
+
+
+def test_offsets_where_members_are_subscribed_do_not_age(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.commit("g", "u", at={0: 6})
+    member = world.join("g", "t")
+    world.sync("g", member)
+    for _ in range(300):
+        world.harness.advance(20_000)
+        world.commit("g", at={1: 7}, member=member, generation=1)
+    assert world.fetch_all("g") == {"t": {0: 5, 1: 7}}
+    assert "g" in world.groups()
+
+
+def test_offsets_do_not_age_during_a_rebalance(world: World) -> None:
+    world.commit("g", "u", at={0: 6}, version=2, retention_time_ms=0)
+    member = world.join("g", "t")
+    world.expire()
+    assert world.fetch("g", "u") == {0: 6}
+    world.sync("g", member)
+    world.expire()
+    assert world.fetch("g", "u") == {}
+
+
+def test_a_retention_time_of_its_own_counts_first(world: World) -> None:
+    world.commit("g", at={0: 5}, version=2, retention_time_ms=20 * MINUTE_MS)
+    world.commit("g", at={1: 6}, version=2, retention_time_ms=200 * MINUTE_MS)
+    world.commit("g", at={2: 7}, version=2)
+    assert world.log() == ["g t-0 at 5 (version 1)", "g t-1 at 6 (version 1)", "g t-2 at 7 (version 4)"]
+    world.harness.restart()
+    world.advance_minutes(20)
+    assert world.fetch("g") == {1: 6, 2: 7}
+    world.advance_minutes(40)
+    assert world.fetch("g") == {1: 6}
+    world.advance_minutes(140)
+    assert world.groups() == set()
+
+
+def test_an_empty_group_without_offsets_goes_at_the_next_check(world: World) -> None:
+    member = world.join("g", "t")
+    world.sync("g", member)
+    world.leave("g", member)
+    since = len(world.harness.log)
+    world.advance_minutes(9)
+    assert world.groups() == {"g"}
+    world.advance_minutes(1)
+    assert world.log(since) == ["group g deleted"]
+
+
+def test_a_failed_append_of_tombstones_is_made_good_later(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.harness.appends_fail = True
+    world.advance_minutes(60)
+    assert world.fetch("g") == {0: 5}
+    assert world.groups() == {"g"}
+    world.harness.appends_fail = False
+    world.advance_minutes(10)
+    assert world.groups() == set()
+
+
+def test_many_old_offsets_go_in_several_batches(world: World) -> None:
+    for number in range(40):
+        for topic in ("t", "u"):
+            world.commit(f"g{number}", topic, at=dict.fromkeys(range(40), 5))
+    written = len(world.harness.log)
+    batches: list[int] = []
+    settle = world.harness.settle
+
+    def count_and_settle() -> None:
+        batches.append(len(world.harness.machine.effects.records))
+        settle()
+
+    world.harness.settle = count_and_settle  # type: ignore[method-assign]
+    world.advance_minutes(61)
+    assert world.groups() == set()
+    assert len(world.harness.log) == written + 40 * 81
+    assert max(batches) < 1000
+    assert len([size for size in batches if size]) > 3
+
+
+def test_one_group_with_very_many_offsets_goes_in_several_batches(world: World) -> None:
+    world.commit("g", at=dict.fromkeys(range(1200), 5))
+    world.advance_minutes(60)
+    assert len(world.harness.log) < 1200 + 1200
+    world.advance_minutes(1)
+    assert len(world.harness.log) == 1200 + 1200 + 1
+    assert world.groups() == set()
+
+
+# ---- deleted topics
+
+
+def test_the_offsets_of_a_deleted_topic_go_at_once(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.commit("g", "u", at={0: 6})
+    world.commit("h", at={1: 7}, version=2, retention_time_ms=MINUTE_MS)
+    world.topics.delete("t")
+    world.topics_changed()
+    assert world.log(3) == ["g t-0 deleted", "h t-1 deleted"]
+    assert world.fetch_all("g") == {"u": {0: 6}}
+    assert world.groups() == {"g", "h"}
+
+
+def test_other_changes_of_topics_leave_offsets_alone(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.commit("g", at={1: 5}, version=2, retention_time_ms=MINUTE_MS)
+    world.topics_changed()
+    world.topics.create("t", 8)
+    world.topics.create("v", 1)
+    world.topics_changed()
+    world.topics.delete("u")
+    world.topics_changed()
+    assert world.fetch("g") == {0: 5, 1: 5}
+
+
+def test_a_topic_that_is_made_anew_starts_without_offsets(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.commit("g", at={1: 5}, version=2, retention_time_ms=MINUTE_MS)
+    world.topics_changed()
+    world.topics.delete("t")
+    world.topics.create("t", 4)
+    world.commit("g", at={2: 1})
+    world.topics_changed()
+    assert world.fetch("g") == {2: 1}
+
+
+def test_a_failed_append_keeps_the_offsets_of_a_deleted_topic(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.topics.delete("t")
+    world.harness.appends_fail = True
+    world.topics_changed()
+    assert world.fetch("g") == {0: 5}
+    world.harness.appends_fail = False
+    world.topics.create("v", 1)
+    world.topics_changed()
+    assert world.fetch("g") == {}
