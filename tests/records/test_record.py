@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from mainstem.records.batch import HEADER_SIZE, read_header, set_crc
 from mainstem.records.compression import Codec
-from mainstem.records.record import Record, RecordError, assemble, build_batch, iter_records
+from mainstem.records.record import (
+    Record,
+    RecordError,
+    assemble,
+    build_batch,
+    build_batch_of_pairs,
+    iter_records,
+)
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=10), optional_bytes), max_size=4)
@@ -83,3 +90,14 @@ def test_a_short_or_foreign_batch_is_refused() -> None:
     data[16] = 1
     with pytest.raises(RecordError, match="format 1"):
         list(iter_records(data))
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=3000), st.none() | st.binary(max_size=3000)), min_size=1),
+    st.sampled_from(list(Codec)),
+)
+def test_a_batch_of_pairs_is_the_batch_of_their_records(
+    pairs: list[tuple[bytes, bytes | None]], codec: Codec
+) -> None:
+    records = [Record(0, 1_700_000_000_000, key, value) for key, value in pairs]
+    assert build_batch_of_pairs(pairs, 1_700_000_000_000, codec) == build_batch(records, compression=codec)

@@ -76,6 +76,9 @@ def _denial(ctx: RequestContext, resource: ConfigResource) -> ErrorCode | None:
     if resource.resource_type == ConfigResourceType.TOPIC:
         if not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.TOPIC, resource.resource_name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif resource.resource_type == ConfigResourceType.GROUP:
+        if not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.GROUP, resource.resource_name):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
     elif not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return None

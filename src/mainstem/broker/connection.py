@@ -15,6 +15,7 @@ from mainstem.broker.buffers import Buffer, BufferPool, RequestMemory
 from mainstem.broker.output import Chunk, OutputQueue, Turn
 
 if TYPE_CHECKING:
+    from mainstem.broker.commit_fast_path import CommitRoutes
     from mainstem.broker.produce_fast_path import Routes
 
 _size_at = Struct(">i").unpack_from
@@ -87,6 +88,7 @@ class Connection:
         "_view",
         "client_host",
         "closed",
+        "commit_routes",
         "fd",
         "last_active",
         "listener_name",
@@ -111,6 +113,7 @@ class Connection:
         self.parked = False
         self.waiter: Waiter | None = None
         self.produce_routes: Routes | None = None
+        self.commit_routes: CommitRoutes | None = None
         self.last_active = host.loop.time()
         self._buffer: Buffer | None = None
         self._view: memoryview = host.receive_view

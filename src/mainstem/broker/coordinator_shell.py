@@ -17,7 +17,7 @@ from mainstem.coordinator.machine import Machine
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.records.compression import Codec
-from mainstem.records.record import Record, build_batch
+from mainstem.records.record import build_batch_of_pairs
 from mainstem.storage.log import Origin
 
 if TYPE_CHECKING:
@@ -259,9 +259,7 @@ class CoordinatorShell(Generic[M]):
         shard.batch_bytes = HEADER_SIZE
         now_ms = self._node.clock.now_ms()
         partition = shard.partition
-        batch = build_batch(
-            [Record(0, now_ms, key, value) for key, value in records], compression=self._codec
-        )
+        batch = build_batch_of_pairs(records, now_ms, self._codec)
         try:
             if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
                 raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")

@@ -14,6 +14,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from mainstem.broker.apis import SERVED
+from mainstem.broker.commit_fast_path import learn_commit, try_commit
 from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, Parked, Reply
 from mainstem.broker.context import EncodedBody, RequestContext
 from mainstem.broker.errors import CloseConnection
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _FIXED_HEADER: Final = Struct(">hhi")
 _SIZE: Final = Struct(">i")
 _PRODUCE: Final = 0
+_OFFSET_COMMIT: Final = 8
 _API_VERSIONS: Final = 18
 
 Handler = Callable[[RequestContext, Any], Any]
@@ -113,6 +115,10 @@ class Dispatcher:
                 )
                 if reply is not None:
                     return reply
+            elif key == _OFFSET_COMMIT and try_commit(
+                self._node, connection, version, correlation_id, frame, start, end
+            ):
+                return PARKED
             api = self._apis.get(key << 16 | version & 0xFFFF)
             if api is None:
                 api = self._resolve(key, version)
@@ -131,6 +137,8 @@ class Dispatcher:
             response: Any = api.handler(ctx, request)
             if key == _PRODUCE and isinstance(response, ProduceResponse):
                 learn(self._node, connection, version, request, response, frame, start, end)
+            elif key == _OFFSET_COMMIT and response is PARKED:
+                learn_commit(self._node, connection, version, request, frame, start, end)
             return self._reply(ctx, api, response)
         except CloseConnection as error:
             logger.warning("closing %s: %s", connection.client_host, error)

@@ -1,14 +1,20 @@
-"""DescribeConfigs (key 32), versions 1 to 4, for topics and for this broker.
+"""DescribeConfigs (key 32), versions 1 to 4, for topics, groups and this broker.
 
 v3 types and documentation. Values, sources and synonyms come from the one declaration of each setting. Other
-resource types (client metrics, groups, loggers) are refused with a message.
+resource types (client metrics, loggers) are refused with a message.
 """
 
 from typing import Final
 
 from mainstem.broker.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
-from mainstem.config import ConfigEntry, describe_broker, describe_cluster_default, describe_topic
+from mainstem.config import (
+    ConfigEntry,
+    describe_broker,
+    describe_cluster_default,
+    describe_group,
+    describe_topic,
+)
 from mainstem.protocol.apis.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -22,6 +28,7 @@ from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -59,10 +66,21 @@ def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[Con
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return _broker_entries(ctx, resource.resource_name)
+    if resource.resource_type == GROUP:
+        return _group_entries(ctx, resource.resource_name)
     raise KafkaError(
         ErrorCode.INVALID_REQUEST,
         f"configurations of resource type {resource.resource_type} are not kept here",
     )
+
+
+def _group_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:
+    """A group need not exist to have settings."""
+    if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, name):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's name cannot be empty")
+    return describe_group(ctx.node.config, ctx.node.image.config(GROUP, name))
 
 
 def _broker_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:

@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33), versions 0 to 2: replaces all settings of a topic or broker at once.
+"""AlterConfigs (key 33), versions 0 to 2: replaces all settings of a topic, group or broker at once.
 
 Kept for old clients; IncrementalAlterConfigs changes single settings.
 """

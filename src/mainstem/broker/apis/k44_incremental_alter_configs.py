@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44), versions 0 to 1: sets, deletes, appends to and subtracts from single
 settings.
 
-For topics and brokers (one, or all by the empty name). A change is in force when the answer leaves.
+For topics, groups and brokers (one, or all by the empty name). A change is in force when the answer leaves.
 """
 
 from mainstem.broker.alter_configs import alter
