@@ -13,6 +13,8 @@ COMMANDS = [
     ("consume",),
     ("dump-log",),
     *(("topics", name) for name in ("list", "create", "describe", "delete", "alter")),
+    *(("groups", name) for name in ("list", "describe", "members", "lag")),
+    *(("groups", name) for name in ("reset-offsets", "delete-offsets", "delete")),
 ]
 
 
@@ -24,7 +26,7 @@ def test_the_version() -> None:
 def test_no_arguments_show_the_commands() -> None:
     shown = run_command()
     text = shown.stdout + shown.stderr
-    for name in ("up", "topics", "produce", "consume", "dump-log"):
+    for name in ("up", "topics", "produce", "consume", "groups", "dump-log"):
         assert re.search(rf"^\W*{name} ", text, re.M), name
 
 

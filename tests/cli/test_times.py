@@ -19,6 +19,8 @@ NOW_MS = 1_800_000_000_000
         ("2h30m", 9_000_000),
         ("1d", 86_400_000),
         ("1w", 604_800_000),
+        ("PT2H30M", 9_000_000),
+        ("P1DT0.5S", 86_400_500),
     ],
 )
 def test_a_duration_means_that_long_ago(text: str, before_ms: int) -> None:
@@ -41,7 +43,7 @@ def test_an_iso_date_without_offset_is_local_time() -> None:
     assert parse_time_ms("2026-01-31T12:00:00", NOW_MS) == int(datetime(2026, 1, 31, 12).timestamp() * 1000)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "10", "10x", "m10", "2026-13-01", "10m ago"])
+@pytest.mark.parametrize("text", ["", "soon", "10", "10x", "m10", "2026-13-01", "10m ago", "P", "PT", "P1H"])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="is not a time"):
         parse_time_ms(text, NOW_MS)
