@@ -108,8 +108,9 @@ class ConsumerGroup:
         )
 
     def preferred_assignor(self) -> str | None:
-        """The one that most members ask for."""
-        return max(self.server_assignors, key=self.server_assignors.__getitem__, default=None)
+        """The one that most members ask for; of two with as many members, uniform rather than range."""
+        names = sorted(self.server_assignors, reverse=True)
+        return max(names, key=self.server_assignors.__getitem__, default=None)
 
     # ---- changing: these keep the parts in step, and must not write
 

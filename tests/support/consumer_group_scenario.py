@@ -1,0 +1,104 @@
+"""The words of a scenario about the consumer protocol (KIP-848): heartbeats and descriptions on the wire."""
+
+from typing import Any
+
+from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from mainstem.protocol.apis.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from mainstem.protocol.apis.k69_consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from tests.support.offset_scenario import new_group
+from tests.support.target import when_settled
+from tests.support.wire import WireClient
+
+_GROUP_RESOURCE = 32
+_INTERVAL = "consumer.assignment.interval.ms"
+
+
+def new_prompt_group(client: WireClient) -> str:
+    """A group id that nobody has, whose members never wait for the next assignment."""
+    group = new_group(client)
+    resource = AlterConfigsResource(_GROUP_RESOURCE, group, [AlterableConfig(_INTERVAL, 0, "0")])
+    answer = client.call(IncrementalAlterConfigsRequest([resource]))
+    assert answer.responses[0].error_code == 0, answer
+    question = DescribeConfigsRequest([DescribeConfigsResource(_GROUP_RESOURCE, group, [_INTERVAL])])
+    when_settled(
+        lambda: client.call(question),
+        lambda described: any(config.value == "0" for config in described.results[0].configs),
+    )
+    return group
+
+
+def owned(topic_id: bytes, *partitions: int) -> list[TopicPartitions]:
+    return [TopicPartitions(topic_id, list(partitions))]
+
+
+class GroupMember:
+    """Sends the heartbeats of one member, with the epoch that it was told last."""
+
+    def __init__(self, client: WireClient, group: str, member_id: str, **fields: Any) -> None:
+        self._client = client
+        self._group = group
+        self.member_id = member_id
+        self.epoch = 0
+        self._fields = fields
+
+    def join(self, *topics: str, version: int = 1, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        self.epoch = 0
+        names = list(topics) if topics else None
+        values: dict[str, Any] = {
+            "rebalance_timeout_ms": 300_000,
+            "subscribed_topic_names": names,
+            "topic_partitions": [],
+        }
+        return self.beat(version, **values | fields)
+
+    def beat(self, version: int = 1, **fields: Any) -> ConsumerGroupHeartbeatResponse:
+        values: dict[str, Any] = {
+            "group_id": self._group,
+            "member_id": self.member_id,
+            "member_epoch": self.epoch,
+        }
+        request = ConsumerGroupHeartbeatRequest(**values | self._fields | fields)
+        answer = self._client.call(request, version)
+        if not answer.error_code and answer.member_epoch >= 0:
+            self.epoch = answer.member_epoch
+            self.member_id = answer.member_id
+        return in_order(answer)
+
+    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
+        return self.beat(member_epoch=epoch)
+
+
+def in_order(answer: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+    """Kafka lists the partitions in the order of a hash table."""
+    for topic in answer.assignment.topic_partitions if answer.assignment is not None else ():
+        topic.partitions.sort()
+    return answer
+
+
+def describe(
+    client: WireClient, *groups: str, version: int = 1, **fields: Any
+) -> ConsumerGroupDescribeResponse:
+    """Those that are there first, members by their ids, topics by their names, partitions by number."""
+    answer = client.call(ConsumerGroupDescribeRequest(list(groups), **fields), version)
+    answer.groups.sort(key=lambda group: (group.error_code, group.group_id))
+    for group in answer.groups:
+        group.members.sort(key=lambda member: member.member_id)
+        for member in group.members:
+            member.subscribed_topic_names.sort()
+            for assignment in (member.assignment, member.target_assignment):
+                assignment.topic_partitions.sort(key=lambda topic: topic.topic_name)
+                for topic in assignment.topic_partitions:
+                    topic.partitions.sort()
+    return answer
