@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from mainstem.config.docs import page
-from mainstem.config.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -18,7 +18,7 @@ def test_the_page_is_current() -> None:
 
 def test_every_setting_is_on_the_page_once() -> None:
     rows = [line.split("`")[1] for line in page().splitlines() if line.startswith("| `")]
-    assert sorted(rows) == sorted([*BROKER_SETTINGS, *TOPIC_SETTINGS])
+    assert sorted(rows) == sorted([*BROKER_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS])
 
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from mainstem.broker.coordinator_shell import CoordinatorShell
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.pending import Fail, Gather, Pending
 from mainstem.cluster.image import ResourceType, TopicImage
+from mainstem.config import group_values
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.topics import TopicInfo
@@ -44,8 +45,8 @@ class GroupCoordinators:
     def _new_machine(self) -> GroupCoordinator:
         return GroupCoordinator(self._node.config, self._topics, _new_uuid_text, self._group_config)
 
-    def _group_config(self, group_id: str) -> dict[str, str]:
-        return dict(self._node.image.config(ResourceType.GROUP, group_id))
+    def _group_config(self, group_id: str) -> dict[str, Any]:
+        return group_values(self._node.image.config(ResourceType.GROUP, group_id), self._node.config)
 
     # ---- for the request handlers
 

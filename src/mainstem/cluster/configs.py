@@ -1,10 +1,10 @@
-"""IncrementalAlterConfigs and AlterConfigs for topics and brokers: what may be set, as which records.
+"""IncrementalAlterConfigs and AlterConfigs for topics, groups and brokers: what may be set, as which records.
 
 Each resource stands or falls alone and as a whole. A value that is already there makes no record.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from mainstem.cluster.image import MetadataImage, ResourceType
 from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.topic_names import name_problem
-from mainstem.config import BrokerConfig, ConfigError, validate_topic_configs
+from mainstem.config import BrokerConfig, ConfigError, validate_group_configs, validate_topic_configs
 from mainstem.config.describe import describe_topic
 from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
 from mainstem.config.resolve import base_setting, canonical_broker_name
@@ -60,7 +60,9 @@ class ConfigChanges:
         for operation in operations:
             self._apply(resource_type, operation, wanted)
         if resource_type == ResourceType.TOPIC:
-            self._check_topic(wanted)
+            self._check_values(validate_topic_configs, wanted)
+        elif resource_type == ResourceType.GROUP:
+            self._check_values(validate_group_configs, wanted)
         else:
             self._check_broker(resource_name, operations, current, wanted)
         names = [_canonical(resource_type, operation.name) for operation in operations]
@@ -95,9 +97,13 @@ class ConfigChanges:
         elif resource_type == ResourceType.BROKER:
             if name and name != str(self._node_id):
                 raise _invalid(f"This is broker {self._node_id}; only its own settings can be altered here.")
+        elif resource_type == ResourceType.GROUP:
+            if not name:
+                raise _invalid("Settings for all groups at once do not exist; name a group.")
         else:
             raise _invalid(
-                f"Settings can be altered for topics (2) and brokers (4), not for type {resource_type}."
+                "Settings can be altered for topics (2), brokers (4) and groups (32), "
+                f"not for type {resource_type}."
             )
 
     def _check_operations(self, operations: list[Operation]) -> None:
@@ -118,8 +124,7 @@ class ConfigChanges:
         elif operation.kind == ConfigOperation.SET:
             wanted[name] = value
         else:
-            is_list = is_list_setting if resource_type == ResourceType.TOPIC else is_list_broker_setting
-            if not is_list(name):
+            if not _is_list(resource_type, name):
                 raise KafkaError(
                     ErrorCode.INVALID_CONFIG,
                     f"{name} is not a list, so nothing can be appended to it or subtracted from it.",
@@ -137,9 +142,11 @@ class ConfigChanges:
             return given
         return setting.format(self._config.get(name))
 
-    def _check_topic(self, wanted: Mapping[str, str]) -> None:
+    def _check_values(
+        self, validate: Callable[[Mapping[str, str], BrokerConfig], None], wanted: Mapping[str, str]
+    ) -> None:
         try:
-            validate_topic_configs(wanted, self._config)
+            validate(wanted, self._config)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
 
@@ -216,7 +223,15 @@ def _resources(resources: list[_Resource]) -> list[tuple[_Resource, bool]]:
 
 
 def _canonical(resource_type: int, name: str) -> str:
-    return canonical_topic_name(name) if resource_type == ResourceType.TOPIC else canonical_broker_name(name)
+    if resource_type == ResourceType.TOPIC:
+        return canonical_topic_name(name)
+    return canonical_broker_name(name) if resource_type == ResourceType.BROKER else name
+
+
+def _is_list(resource_type: int, name: str) -> bool:
+    if resource_type == ResourceType.TOPIC:
+        return is_list_setting(name)
+    return resource_type == ResourceType.BROKER and is_list_broker_setting(name)
 
 
 def _invalid(message: str) -> KafkaError:

@@ -11,9 +11,11 @@ from mainstem.config.describe import (
     ConfigSynonym,
     describe_broker,
     describe_cluster_default,
+    describe_group,
     describe_topic,
 )
 from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
+from mainstem.config.group import group_values, validate_group_configs
 from mainstem.config.listeners import Listener, parse_listeners
 from mainstem.config.log_config import LogConfig
 from mainstem.config.properties import load_properties, parse_properties
@@ -44,7 +46,9 @@ __all__ = [
     "canonical_topic_name",
     "describe_broker",
     "describe_cluster_default",
+    "describe_group",
     "describe_topic",
+    "group_values",
     "is_list_broker_setting",
     "is_list_setting",
     "load_properties",
@@ -55,5 +59,6 @@ __all__ = [
     "subtract_from_list",
     "topic_log_config",
     "validate_dynamic_broker",
+    "validate_group_configs",
     "validate_topic_configs",
 ]

@@ -55,6 +55,7 @@ class ConfigSource(IntEnum):
 class Scope(Enum):
     BROKER = "broker"
     TOPIC = "topic"
+    GROUP = "group"
 
 
 class UpdateMode(Enum):
@@ -101,7 +102,7 @@ class Setting(Struct, frozen=True):
     # Truthful for the broker as it is now: giving a setting that is not acted on draws a warning.
     acted_on: bool = False
     scope: Scope = Scope.BROKER
-    # For a topic setting: the broker setting that gives its default, its synonym in DescribeConfigs.
+    # For a topic's or group's: the broker setting that gives its default, its synonym in DescribeConfigs.
     synonym: str | None = None
     aliases: tuple[str, ...] = ()
     # A setting that would protect something: ignoring it silently would be a hole, so the broker refuses it.

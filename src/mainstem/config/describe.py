@@ -12,7 +12,7 @@ from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigSource, ConfigType, Setting, UpdateMode
 from mainstem.config.log_config import topic_value_from_broker
 from mainstem.config.resolve import base_setting
-from mainstem.config.tables import BROKER_SETTINGS, TOPIC_ALIASES, TOPIC_SETTINGS
+from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_ALIASES, TOPIC_SETTINGS
 
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _ROLL = ("log.roll.ms", "log.roll.hours")
@@ -31,7 +31,7 @@ class ConfigSynonym(Struct, frozen=True):
 
 
 class ConfigEntry(Struct, frozen=True):
-    """One setting of a topic or broker, with Kafka's codes for `type` and `source`."""
+    """One setting of a topic, group or broker, with Kafka's codes for `type` and `source`."""
 
     name: str
     value: str | None
@@ -54,6 +54,14 @@ def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) ->
         _topic_entry(broker_config, setting, own.get(setting.name))
         for setting in TOPIC_SETTINGS.values()
         if setting.listed or setting.name in own
+    ]
+
+
+def describe_group(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Every setting of a group that has these overrides."""
+    return [
+        _group_entry(broker_config, setting, overrides.get(setting.name))
+        for setting in GROUP_SETTINGS.values()
     ]
 
 
@@ -96,6 +104,27 @@ def _topic_entry(config: BrokerConfig, setting: Setting, text: str | None) -> Co
         value=value,
         type=setting.type,
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+        read_only=False,
+        sensitive=setting.sensitive,
+        synonyms=tuple(synonyms),
+        doc=setting.doc,
+    )
+
+
+def _group_entry(config: BrokerConfig, setting: Setting, text: str | None) -> ConfigEntry:
+    if setting.synonym is None:
+        own_default = setting.format(setting.default)
+        synonyms = [ConfigSynonym(setting.name, own_default, ConfigSource.DEFAULT_CONFIG)]
+    else:
+        synonyms = _synonyms(config, setting.synonym, sensitive=False)
+    if text is not None:
+        value = setting.format(setting.parse(text))
+        synonyms.insert(0, ConfigSynonym(setting.name, value, ConfigSource.GROUP_CONFIG))
+    return ConfigEntry(
+        name=setting.name,
+        value=synonyms[0].value,
+        type=setting.type,
+        source=synonyms[0].source,
         read_only=False,
         sensitive=setting.sensitive,
         synonyms=tuple(synonyms),

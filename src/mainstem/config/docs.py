@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mainstem.config.definition import INT64_MAX, Scope, Setting
-from mainstem.config.tables import BROKER_GROUPS, TOPIC_SETTINGS
+from mainstem.config.tables import BROKER_GROUPS, GROUP_SETTINGS, TOPIC_SETTINGS
 
 _HEAD = """\
 # Settings
@@ -40,7 +40,17 @@ altered later.
 | --- | --- | --- | --- | --- | --- | --- |
 """
 
-_GROUP_HEAD = """\
+_GROUPS_HEAD = """\
+## Groups
+
+A group without a setting of its own takes the broker's. Any of these can be altered for one group, within the
+broker's bounds (`group.consumer.min.session.timeout.ms` and so on).
+
+| Setting | Type | Default | Allowed | From the broker's | Acted on | What it is |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+_SUBJECT_HEAD = """\
 | Setting | Type | Default | Allowed | Altered | Acted on | What it is |
 | --- | --- | --- | --- | --- | --- | --- |
 """
@@ -55,8 +65,10 @@ def _parts() -> Iterator[str]:
     yield _HEAD
     yield f"\n{_TOPIC_HEAD}"
     yield from _rows(TOPIC_SETTINGS.values())
+    yield f"\n{_GROUPS_HEAD}"
+    yield from _rows(GROUP_SETTINGS.values())
     for title, settings in BROKER_GROUPS:
-        yield f"\n## {title}\n\n{_GROUP_HEAD}"
+        yield f"\n## {title}\n\n{_SUBJECT_HEAD}"
         yield from _rows(settings)
 
 
@@ -67,7 +79,7 @@ def _rows(settings: Iterable[Setting]) -> Iterator[str]:
             setting.type.name.lower(),
             _default(setting),
             setting.allowed().replace("|", "\\|"),
-            _inheritance(setting) if setting.scope is Scope.TOPIC else setting.update.value,
+            setting.update.value if setting.scope is Scope.BROKER else _inheritance(setting),
             "yes" if setting.acted_on else "no",
             setting.doc,
         )

@@ -4,9 +4,14 @@ Rules look at one value of one setting only; what several settings must agree on
 A rule must never change a value.
 """
 
+import re
 from typing import Protocol
 
 from msgspec import Struct
+
+_DURATION = re.compile(
+    r"P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
+)
 
 
 class Validator(Protocol):
@@ -104,6 +109,21 @@ class NonEmpty(Struct, frozen=True):
 
     def problem(self, value: object) -> str | None:
         return "empty" if value == "" else None
+
+
+class OffsetReset(Struct, frozen=True):
+    """Where to begin: at one end of the log, or some time ago."""
+
+    @property
+    def allowed(self) -> str:
+        return "earliest, latest, or by_duration: with an ISO 8601 duration such as by_duration:PT1H"
+
+    def problem(self, value: object) -> str | None:
+        if value in ("earliest", "latest"):
+            return None
+        word, _, duration = str(value).partition(":")
+        is_good = word == "by_duration" and _DURATION.fullmatch(duration) is not None
+        return None if is_good else "neither an end of the log nor a duration"
 
 
 class ThrottledReplicas(Struct, frozen=True):

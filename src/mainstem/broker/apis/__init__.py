@@ -36,5 +36,6 @@ SERVED: Final[dict[int, str]] = {
     60: "k60_describe_cluster",
     68: "k68_consumer_group_heartbeat",
     69: "k69_consumer_group_describe",
+    74: "k74_list_config_resources",
     75: "k75_describe_topic_partitions",
 }

@@ -6,6 +6,7 @@ The groups keep the order in which the documentation shows them. Nothing is decl
 from mainstem.config.definition import Setting
 from mainstem.config.tables import (
     cleaner,
+    group,
     groups,
     log,
     metadata,
@@ -45,6 +46,7 @@ BROKER_SETTINGS: dict[str, Setting] = {
     setting.name: setting for _, settings in BROKER_GROUPS for setting in settings
 }
 TOPIC_SETTINGS: dict[str, Setting] = {setting.name: setting for setting in topic.SETTINGS}
+GROUP_SETTINGS: dict[str, Setting] = {setting.name: setting for setting in group.SETTINGS}
 
 BROKER_ALIASES: dict[str, str] = {
     alias: setting.name for setting in BROKER_SETTINGS.values() for alias in setting.aliases

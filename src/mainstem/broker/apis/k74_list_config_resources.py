@@ -1,0 +1,44 @@
+"""ListConfigResources (key 74), versions 0 to 1: what can have settings, by kind.
+
+Topics and brokers all can, and are all listed. Of the others only those that have some are known. v0 asks for
+client metrics alone.
+"""
+
+from mainstem.broker.context import RequestContext
+from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.protocol.apis.k74_list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import CLUSTER_NAME, Operation
+from mainstem.security.authorizer import ResourceType as AclResourceType
+
+
+def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    if not ctx.authorize(Operation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER, CLUSTER_NAME):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if ctx.version == 0:
+        kinds = [ResourceType.CLIENT_METRICS]
+    elif not set(request.resource_types) <= ResourceType._value2member_map_.keys():
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    else:
+        kinds = [
+            kind for kind in ResourceType if not request.resource_types or kind in request.resource_types
+        ]
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in kinds
+            for name in _names(ctx.node.image, kind)
+        ]
+    )
+
+
+def _names(image: MetadataImage, kind: ResourceType) -> list[str]:
+    if kind == ResourceType.TOPIC:
+        return list(image.topics_by_name)
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker_id) for broker_id in image.brokers]
+    return [name for of_kind, name in image.configs if of_kind == kind]
