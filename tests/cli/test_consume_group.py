@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import IO
 
 import pytest
+from confluent_kafka import KafkaError
 
+from mainstem.cli.consume_group import explain
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
 from tests.cli.group_members import await_condition, committed
@@ -156,6 +158,37 @@ def test_a_static_member_keeps_its_place_over_a_restart(
     assert (again.returncode, again.stdout) == (0, "")
     (later,) = json.loads(mainstem("groups", "members", "--json", group).stdout)
     assert [member["instance_id"] for member in later["members"]] == ["the-one"]
+
+
+def test_a_second_member_of_the_same_instance_id_takes_over(
+    broker: Broker, mainstem: Mainstem, topic: str
+) -> None:
+    group = unique_name("fenced")
+    options = ("--group-instance-id", "the-one", "-B")
+    with member(broker, topic, group, *options) as first:
+        lines_of(first.stdout, 20)
+        with member(broker, topic, group, *options) as second:
+            rest, said = first.communicate(timeout=60)
+            assert (first.returncode, rest) == (1, "")
+            message, hint = said.splitlines()[-2:]
+            assert message.startswith("mainstem: no longer a member of the group: ")
+            assert hint == "  -> give every member an id of its own: --group-instance-id"
+            mainstem("produce", topic, "--partition", "0", stdin="for the second\n")
+            assert second.stdout is not None
+            assert "for the second\n" in iter(second.stdout.readline, "")
+
+
+def test_why_one_cannot_be_a_member_is_explained() -> None:
+    released = KafkaError(
+        KafkaError._FATAL, "Broker: The instance ID is still used by another member in the consumer group"
+    )
+    assert explain(released, "b:1").hint == (
+        "end that member first, or give this one another --group-instance-id"
+    )
+    full = explain(KafkaError(KafkaError.GROUP_MAX_SIZE_REACHED), "b:1")
+    assert full.message.startswith("cannot be a member of the group: ")
+    assert "group.max.size" in str(full.hint)
+    assert explain(KafkaError(KafkaError._TRANSPORT), "b:1").message.startswith("no broker answers at b:1")
 
 
 def test_a_reader_that_leaves_early_leaves_the_group_too(

@@ -27,6 +27,32 @@ COMMIT_EVERY_S = 1.0
 _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
+# librdkafka keeps the broker's code of a fatal error to itself; its text says which one it was.
+_FATAL_HINTS = {
+    "group.instance.id": "give every member an id of its own: --group-instance-id",
+    "instance ID": "end that member first, or give this one another --group-instance-id",
+}
+_HINTS = {
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "its members share no assignor with this one, or speak the other "
+    "protocol: see `mainstem groups describe`, and --group-protocol",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "the group is full (group.max.size): end a member, or raise the limit",
+    KafkaError.UNSUPPORTED_VERSION: "the broker does not serve this protocol: try --group-protocol classic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "ask for the right to read in this group",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "ask for the right to read this topic",
+}
+
+
+def explain(error: KafkaError, bootstrap: str) -> CommandError:
+    """Why it cannot be a member any longer, with a next step where one is known."""
+    if error.fatal() or error.code() == KafkaError._FATAL:
+        reason = error.str().rpartition("Broker: ")[2]
+        hints = (hint for part, hint in _FATAL_HINTS.items() if part in reason)
+        return CommandError(f"no longer a member of the group: {reason}", next(hints, None))
+    if error.code() in _HINTS:
+        return CommandError(f"cannot be a member of the group: {error.str()}", _HINTS[error.code()])
+    return advise(error, bootstrap, "read in the group")
+
+
 class GroupOptions(NamedTuple):
     """How to join; `protocol` is `classic` or `consumer`."""
 
@@ -159,7 +185,7 @@ class GroupReader:
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             if error.fatal():
-                raise advise(error, self._bootstrap, "commit") from None
+                raise explain(error, self._bootstrap) from None
             if error.retriable() or error.code() == KafkaError.REBALANCE_IN_PROGRESS:
                 return False
             say(f"mainstem: what was printed last is not committed and comes again ({error.str()})")
@@ -206,4 +232,4 @@ class GroupReader:
         if error.code() == KafkaError._MAX_POLL_EXCEEDED:
             say("mainstem: the output stood still for so long that the group went on without this member")
         elif error.fatal() or not error.retriable():
-            raise advise(error, self._bootstrap, "read in the group")
+            raise explain(error, self._bootstrap)
