@@ -83,7 +83,10 @@ def test_offsets_inside_a_snapshot_count_from_zero_without_a_gap() -> None:
 
 def test_the_bootstrap_file_holds_the_first_records() -> None:
     data = b"".join(bootstrap_batches(bootstrap_records(), 5))
-    assert read_snapshot(data, SnapshotId(0, 0), "").image.features == {"metadata.version": 30}
+    assert read_snapshot(data, SnapshotId(0, 0), "").image.features == {
+        "group.version": 1,
+        "metadata.version": 30,
+    }
 
 
 @given(st.data())

@@ -9,7 +9,7 @@ success goes the ordinary way.
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from mainstem.broker.connection import PARKED, Connection, Parked
+from mainstem.broker.connection import Connection
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.group.offsets import refused_commit
@@ -62,11 +62,40 @@ class CommitRoute:
 class CommitRoutes:
     """Those of one connection; `offset_at` is where the offset begins in their frames."""
 
-    __slots__ = ("by_prefix", "offset_at")
+    __slots__ = ("_node", "by_prefix", "offset_at")
 
-    def __init__(self) -> None:
+    def __init__(self, node: "Node") -> None:
+        self._node = node
         self.by_prefix: dict[bytes, CommitRoute] = {}
         self.offset_at = 0
+
+    def try_commit(
+        self,
+        connection: Connection,
+        version: int,
+        correlation_id: int,
+        frame: memoryview,
+        start: int,
+        end: int,
+    ) -> bool:
+        """Whether the commit is under way; if not, it has to go the ordinary way."""
+        node = self._node
+        pos = start + self.offset_at
+        route = self.by_prefix.get(bytes(frame[start + 8 : pos]))
+        if (
+            route is None
+            or route.generation != node.generation
+            or route.version != version
+            or bytes(frame[pos + _OFFSET_AND_EPOCH.size : end]) != route.after
+            or node.throttle.active
+        ):
+            return False
+        offset, epoch = _OFFSET_AND_EPOCH.unpack_from(frame, pos)
+        commit = _Commit(connection, route, correlation_id, offset, epoch)
+        node.groups.shell.submit(route.partition, commit, commit.run)
+        if commit.accepted:
+            commit.parked = True
+        return commit.accepted
 
 
 class _Commit:
@@ -102,38 +131,6 @@ class _Commit:
             self.accepted = False  # the ordinary way will be told the same
 
 
-def try_commit(
-    node: "Node",
-    connection: Connection,
-    version: int,
-    correlation_id: int,
-    frame: memoryview,
-    start: int,
-    end: int,
-) -> Parked | None:
-    """PARKED when the commit is under way, None for the ordinary way."""
-    routes = connection.commit_routes
-    if routes is None:
-        return None
-    pos = start + routes.offset_at
-    route = routes.by_prefix.get(bytes(frame[start + 8 : pos]))
-    if (
-        route is None
-        or route.generation != node.generation
-        or route.version != version
-        or bytes(frame[pos + _OFFSET_AND_EPOCH.size : end]) != route.after
-        or node.throttle.active
-    ):
-        return None
-    offset, epoch = _OFFSET_AND_EPOCH.unpack_from(frame, pos)
-    commit = _Commit(connection, route, correlation_id, offset, epoch)
-    node.groups.shell.submit(route.partition, commit, commit.run)
-    if not commit.accepted:
-        return None
-    commit.parked = True
-    return PARKED
-
-
 def learn_commit(
     node: "Node",
     connection: Connection,
@@ -159,7 +156,7 @@ def learn_commit(
         return  # tagged fields stand somewhere
     routes = connection.commit_routes
     if routes is None:
-        routes = connection.commit_routes = CommitRoutes()
+        routes = connection.commit_routes = CommitRoutes(node)
     if routes.offset_at != offset_at or len(routes.by_prefix) >= _ROUTES_PER_CONNECTION_MAX:
         routes.by_prefix.clear()
         routes.offset_at = offset_at

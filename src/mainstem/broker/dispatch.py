@@ -14,7 +14,6 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from mainstem.broker.apis import SERVED
-from mainstem.broker.commit_fast_path import learn_commit, try_commit
 from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, Parked, Reply
 from mainstem.broker.context import EncodedBody, RequestContext
 from mainstem.broker.errors import CloseConnection
@@ -115,8 +114,12 @@ class Dispatcher:
                 )
                 if reply is not None:
                     return reply
-            elif key == _OFFSET_COMMIT and try_commit(
-                self._node, connection, version, correlation_id, frame, start, end
+            elif (
+                key == _OFFSET_COMMIT
+                and connection.commit_routes is not None
+                and connection.commit_routes.try_commit(
+                    connection, version, correlation_id, frame, start, end
+                )
             ):
                 return PARKED
             api = self._apis.get(key << 16 | version & 0xFFFF)
@@ -138,6 +141,8 @@ class Dispatcher:
             if key == _PRODUCE and isinstance(response, ProduceResponse):
                 learn(self._node, connection, version, request, response, frame, start, end)
             elif key == _OFFSET_COMMIT and response is PARKED:
+                from mainstem.broker.commit_fast_path import learn_commit  # with the first commit
+
                 learn_commit(self._node, connection, version, request, frame, start, end)
             return self._reply(ctx, api, response)
         except CloseConnection as error:

@@ -10,14 +10,14 @@ import resource
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.errors import StartupError
 from mainstem.broker.fetch_session import FetchSessionCache
-from mainstem.broker.group_coordinators import GroupCoordinators
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.listener import BoundListener
 from mainstem.broker.maintenance import Maintenance
 from mainstem.broker.metadata_loading import MetadataLogError
@@ -39,6 +39,9 @@ from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from mainstem.broker.group_coordinators import GroupCoordinators
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class Node:
         self._network: Network | None = None
         self._log_manager: LogManager | None = None
         self._metadata_log: MetadataLog | None = None
+        self._groups: GroupCoordinators | None = None
         self._maintenance: Maintenance | None = None
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
@@ -89,6 +93,16 @@ class Node:
     def image(self) -> MetadataImage:
         assert self._metadata_log is not None, "the node is not started"
         return self._metadata_log.image
+
+    @property
+    def groups(self) -> "GroupCoordinators":
+        """The group coordinators, which are loaded when the first group asks for one."""
+        if self._groups is None:
+            from mainstem.broker.group_coordinators import GroupCoordinators
+
+            self._groups = GroupCoordinators(self)
+            self._groups.metadata_changed()
+        return self._groups
 
     @property
     def cluster_id(self) -> str:
@@ -134,8 +148,8 @@ class Node:
             await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
         except KafkaError as error:
             logger.error(error.message)  # everything else is served; this log is made when there is room
-        self.groups = GroupCoordinators(self)
-        self.groups.metadata_changed()
+        if CONSUMER_OFFSETS in self.image.topics_by_name:
+            logger.debug("coordinating %d partitions of groups", len(self.groups.shell.partitions))
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._network.start()
@@ -242,8 +256,10 @@ class Node:
             self._network.close()
             self._dispatcher.close()
             self._network = None
+        if self._groups is not None:
+            self._groups.close()
+            self._groups = None
         if self._maintenance is not None:
-            self.groups.close()
             await self._maintenance.stop()
             self._maintenance = None
         if self._metadata_log is not None:
@@ -305,8 +321,8 @@ class Node:
             self._apply_broker_config(image)
         if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
             await self.replicas.apply(image, topic_ids, self.config)
-            if self._maintenance is not None and (topic_ids or broker_config_changed):
-                self.groups.metadata_changed()
+            if self._groups is not None and (topic_ids or broker_config_changed):
+                self._groups.metadata_changed()
 
     def _directory_failed(self) -> None:
         """Answers that name the offline replicas are made anew. May be called from any thread."""

@@ -8,19 +8,26 @@ from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
 
 # Kafka 4.3-IV0, and the oldest level whose logs Kafka 4.3 still reads.
 METADATA_VERSION_LEVEL = 30
 _METADATA_VERSION_FIRST = 7
 # Level 1: the voters, with their directory ids, are recorded in the log.
 KRAFT_VERSION_LEVEL = 1
+# Level 1: the consumer protocol of KIP-848.
+GROUP_VERSION_LEVEL = 1
 
 SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(_METADATA_VERSION_FIRST, METADATA_VERSION_LEVEL),
     KRAFT_VERSION: FeatureRange(0, KRAFT_VERSION_LEVEL),
+    GROUP_VERSION: FeatureRange(0, GROUP_VERSION_LEVEL),
 }
 
 
 def bootstrap_records() -> list[MetadataRecord]:
     """The first records of a new cluster; metadata.version comes before all else, as Kafka wants it."""
-    return [FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL)]
+    return [
+        FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL),
+        FeatureLevelRecord(GROUP_VERSION, GROUP_VERSION_LEVEL),
+    ]
