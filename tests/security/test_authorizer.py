@@ -33,6 +33,7 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from mainstem.protocol.apis.k74_list_config_resources import ListConfigResourcesRequest
 from mainstem.protocol.apis.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -189,6 +190,27 @@ REQUESTS: list[tuple[Any, int, ErrorCode, Operation, ResourceType]] = [
         1,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         Operation.ALTER_CONFIGS,
+        ResourceType.CLUSTER,
+    ),
+    (
+        DescribeConfigsRequest(resources=[DescribeConfigsResource(32, "g", None)]),
+        4,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        Operation.DESCRIBE_CONFIGS,
+        ResourceType.GROUP,
+    ),
+    (
+        IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(32, "g", [])]),
+        1,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        Operation.ALTER_CONFIGS,
+        ResourceType.GROUP,
+    ),
+    (
+        ListConfigResourcesRequest(),
+        1,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        Operation.DESCRIBE_CONFIGS,
         ResourceType.CLUSTER,
     ),
     (

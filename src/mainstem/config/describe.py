@@ -113,16 +113,17 @@ def _topic_entry(config: BrokerConfig, setting: Setting, text: str | None) -> Co
 
 def _group_entry(config: BrokerConfig, setting: Setting, text: str | None) -> ConfigEntry:
     if setting.synonym is None:
-        own_default = setting.format(setting.default)
-        synonyms = [ConfigSynonym(setting.name, own_default, ConfigSource.DEFAULT_CONFIG)]
+        value = setting.format(setting.default)
+        synonyms = [ConfigSynonym(setting.name, value, ConfigSource.DEFAULT_CONFIG)]
     else:
+        value = setting.format(config.get(setting.synonym))
         synonyms = _synonyms(config, setting.synonym, sensitive=False)
     if text is not None:
         value = setting.format(setting.parse(text))
         synonyms.insert(0, ConfigSynonym(setting.name, value, ConfigSource.GROUP_CONFIG))
     return ConfigEntry(
         name=setting.name,
-        value=synonyms[0].value,
+        value=value,
         type=setting.type,
         source=synonyms[0].source,
         read_only=False,
