@@ -93,8 +93,8 @@ class Stop:
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self.exit_code = _EXIT_CODES[signal.Signals(number)]
-        for each in _EXIT_CODES:
-            signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+        for each in _EXIT_CODES:  # no exception: a call into librdkafka would hold it back
+            signal.signal(each, signal.SIG_DFL)
 
 
 class GroupReader:

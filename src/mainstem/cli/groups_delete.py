@@ -44,7 +44,7 @@ def delete(groups: GroupNames, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_
     for name, future in futures.items():
         try:
             future.result()
-            print(f"deleted {name}")
+            print(f"deleted {name}", flush=True)
         except KafkaException as error:
             reason = _reason(error.args[0], name, bootstrap)
             say(f"not deleted: {reason.message}")
@@ -99,7 +99,8 @@ def delete_offsets(
         name = f"{partition[0]}-{partition[1]}"
         code = results.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
         if code == ErrorCode.NONE:
-            print(f"deleted {name}" if partition in committed else f"nothing was committed for {name}")
+            what = "deleted" if partition in committed else "nothing was committed for"
+            print(f"{what} {name}", flush=True)
         else:
             say(f"not deleted: {name}: {code.message}")
             failed.append(code)

@@ -5,6 +5,7 @@ The group's own members decide where it stands while there are any, so it is ref
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -118,6 +119,7 @@ def reset_offsets(
     goals = _goals(admin, group, bootstrap, goal, wanted, committed, from_file)
     plan = planning.make_plan(admin, bootstrap, goals, committed)
     _show(group, plan, export=export, as_json=as_json)
+    sys.stdout.flush()  # the plan comes first also where both streams go into one file
     if facts is None and not committed:
         say(f"remark: there is no group {group} yet; committing offsets makes it")
     _refuse_if_active(group, facts, execute=execute)
@@ -171,18 +173,12 @@ def _show(group: str, plan: list[Move], *, export: str | None, as_json: bool) ->
         print_json({"group": group, "plan": [move._asdict() for move in plan]})
     else:
         rows = [
-            (
-                move.topic,
-                move.partition,
-                "-" if move.current is None else move.current,
-                move.new,
-                "-" if move.current is None else f"{move.new - move.current:+d}",
-                move.note,
-            )
+            (move.topic, move.partition, _number(move.current), move.new, _change(move), move.note)
             for move in plan
         ]
-        columns = ("topic", "partition", "current", "new", "change", "")
-        print_table(columns, rows, title=f"{group}: the plan")
+        columns = ("topic", "partition", "current", "new", "change", "remark")
+        shown = len(columns) - (not any(move.note for move in plan))
+        print_table(columns[:shown], [row[:shown] for row in rows], title=f"{group}: the plan")
     if export is not None:
         try:
             Path(export).write_text(planning.to_csv(plan), encoding="utf-8")
@@ -191,6 +187,16 @@ def _show(group: str, plan: list[Move], *, export: str | None, as_json: bool) ->
                 f"cannot write {export} ({error.strerror})", "name a file that can be written"
             ) from None
         say(f"the plan is in {export}")
+
+
+def _number(offset: int | None) -> int | str:
+    return "-" if offset is None else offset
+
+
+def _change(move: Move) -> str:
+    if move.current is None:
+        return "-"
+    return f"{move.new - move.current:+d}" if move.new != move.current else "0"
 
 
 def _refuse_if_active(group: str, facts: GroupFacts | None, *, execute: bool) -> None:
