@@ -7,13 +7,16 @@ import pytest
 
 from mainstem.protocol.apis.k08_offset_commit import OffsetCommitResponse
 from mainstem.protocol.apis.k09_offset_fetch import OffsetFetchRequest
+from mainstem.protocol.apis.k42_delete_groups import DeleteGroupsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID
 from tests.support.offset_scenario import (
     in_order,
     join,
+    join_consumer_protocol,
     new_group,
     offset_commit,
+    offset_delete,
     offset_fetch,
     position,
     sync,
@@ -71,7 +74,10 @@ def test_offset_fetch_versions(target: Target) -> None:
             }.items():
                 if (version == 1 and request.topics is None) or (version < 7 and request.require_stable):
                     continue
-                transcript.note(f"{title}, version {version}", in_order(client.call(request, version)))
+                answer = client.call(request, version)
+                transcript.note(
+                    f"{title}, version {version}", answer if request.topics is not None else in_order(answer)
+                )
         transcript.note("the zero id", client.call(offset_fetch(group, {ZERO_UUID: [0]}), 10))
         for version in (8, 9, 10):
             name = topic if version < 10 else identity
@@ -222,6 +228,44 @@ def test_offset_commit_of_members(target: Target) -> None:
             "read as an unknown member": offset_fetch(group, {topic: [0]}, member="unknown", epoch=9),
         }.items():
             transcript.note(title, client.call(request, 9))
+    transcript.check()
+
+
+def test_offsets_of_members_of_the_consumer_protocol(target: Target) -> None:
+    transcript = Transcript(target, "offset_commit_consumer_protocol")
+    topic = transcript.stand_in(target.create_topic(), "topic")
+    with WireClient(target) as client:
+        identity = transcript.stand_in(topic_id(client, topic), "topic id")
+        group = transcript.stand_in(new_group(client), "group")
+        member, epoch = join_consumer_protocol(client, group, topic)
+        mine = {"generation": epoch, "member": member}
+        members: dict[str, dict[str, Any]] = {
+            "a member": mine,
+            "no member": {},
+            "an unknown member": {**mine, "member": "unknown"},
+            "a member before it had the partition": {**mine, "generation": epoch - 1},
+            "a member with a later epoch": {**mine, "generation": epoch + 1},
+            "a member without epoch": {"member": member},
+            "an instance": {**mine, "instance": "instance"},
+        }
+        for version in (8, 9, 10):
+            name = topic if version < 10 else identity
+            for title, fields in members.items():
+                answer = client.call(offset_commit(group, {name: [position(0, 3)]}, **fields), version)
+                transcript.note(f"{title}, version {version}", answer)
+            readers: dict[str, dict[str, Any]] = {
+                "read without member": {},
+                "read as a member": {"member": member, "epoch": epoch},
+                "read as an unknown member": {"member": "unknown", "epoch": epoch},
+                "read with an earlier epoch": {"member": member, "epoch": epoch - 1},
+                "read with a later epoch": {"member": member, "epoch": epoch + 1},
+                "read without epoch": {"member": member},
+            }
+            for title, reader in readers.items():
+                answer = client.call(offset_fetch(group, {name: [0]}, **reader), version)
+                transcript.note(f"{title}, version {version}", answer)
+        transcript.note("delete a subscribed offset", client.call(offset_delete(group, {topic: [0]})))
+        transcript.note("delete the group", client.call(DeleteGroupsRequest([group])))
     transcript.check()
 
 

@@ -25,6 +25,7 @@ from mainstem.protocol.apis.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID
 from tests.support.target import unique_name
@@ -120,6 +121,23 @@ def sync(client: WireClient, group: str, member: str, generation: int) -> None:
     assignments = [SyncGroupRequestAssignment(member, b"")]
     answer = client.call(SyncGroupRequest(group, generation, member, assignments=assignments), 3)
     assert answer.error_code == 0, answer
+
+
+def join_consumer_protocol(client: WireClient, group: str, topic: str) -> tuple[str, int]:
+    """Become the only member of a group of the consumer protocol and own the topic's first partition."""
+    request = ConsumerGroupHeartbeatRequest(
+        group, unique_name("member"), 0, None, None, 60_000, [topic], topic_partitions=[]
+    )
+    answer = client.call(request, 1)
+    assert answer.error_code == 0, answer
+    deadline = time.monotonic() + _READY_SECONDS_MAX
+    while not (answer.assignment and answer.assignment.topic_partitions):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+        request.member_epoch = answer.member_epoch
+        answer = client.call(request, 1)
+        assert answer.error_code == 0, answer
+    return request.member_id, answer.member_epoch
 
 
 def _names(topic: TopicKey) -> tuple[str, bytes]:
