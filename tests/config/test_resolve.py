@@ -39,7 +39,6 @@ def test_the_file_that_kafka_ships_starts_the_broker() -> None:
     assert [listener.name for listener in parse_listeners(config)] == ["PLAINTEXT", "CONTROLLER"]
     assert config.log_dirs() == ("/data/kraft-combined-logs",)
     assert sorted(line.partition(":")[0] for line in warnings) == [
-        "offsets.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
         "share.coordinator.state.topic.replication.factor",
         "transaction.state.log.min.isr",
@@ -80,10 +79,10 @@ def test_a_topics_setting_is_answered_with_the_brokers_name_for_it() -> None:
 
 
 def test_a_known_setting_that_is_not_acted_on_is_a_warning() -> None:
-    _, warnings = resolve({"num.io.threads": "16"}, {"group.max.size": "10"})
+    _, warnings = resolve({"num.io.threads": "16"}, {"group.share.max.size": "10"})
     assert warnings == [
         "num.io.threads: Mainstem does not act on this setting yet",
-        "group.max.size: Mainstem does not act on this setting yet",
+        "group.share.max.size: Mainstem does not act on this setting yet",
     ]
 
 

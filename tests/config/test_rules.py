@@ -24,6 +24,24 @@ def test_the_defaults_agree() -> None:
         ({"max.connections.per.ip.overrides": "zz"}, '"zz" is not of the form host:count'),
         ({"max.connections.per.ip.overrides": "a:-1"}, "not of the form host:count"),
         ({"group.min.session.timeout.ms": "2000000"}, "is greater than group.max.session.timeout.ms"),
+        ({"group.consumer.session.timeout.ms": "44999"}, "group.consumer.min.session.timeout.ms (45000) is"),
+        (
+            {"group.consumer.heartbeat.interval.ms": "15001"},
+            "group.consumer.max.heartbeat.interval.ms (15000)",
+        ),
+        (
+            {"group.consumer.max.assignment.interval.ms": "999"},
+            "group.consumer.assignment.interval.ms (1000) is",
+        ),
+        ({"group.share.min.session.timeout.ms": "60001"}, "group.share.max.session.timeout.ms (60000)"),
+        (
+            {
+                "group.streams.max.heartbeat.interval.ms": "45000",
+                "group.streams.heartbeat.interval.ms": "45000",
+            },
+            "is not less than group.streams.session.timeout.ms (45000)",
+        ),
+        ({"group.consumer.assignors": "range,sticky"}, 'no assignor "sticky"; allowed: uniform, range'),
         (
             {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"},
             "is greater than",

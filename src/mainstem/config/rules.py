@@ -8,21 +8,23 @@ from collections.abc import Callable
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError
 
+_KINDS_OF_GROUPS = ("consumer", "share", "streams")
 # The first must not be greater than the second.
 _ORDERED = (
     ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
     ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
-    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
-    ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
-    ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
-    ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
-    ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
     ("group.share.min.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
     ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
-    ("group.streams.min.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
-    ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    *(
+        (f"group.{kind}.{low}{name}", f"group.{kind}.{high}{name}")
+        for kind in _KINDS_OF_GROUPS
+        for name in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+        for low, high in (("min.", "max."), ("min.", ""), ("", "max."))
+    ),
 )
+# Kafka also loads classes; these are the two that it brings along.
+_ASSIGNORS = ("uniform", "range")
 
 
 def check_broker_rules(cfg: BrokerConfig) -> None:
@@ -95,6 +97,25 @@ def _somebody_can_connect(cfg: BrokerConfig) -> None:
         )
 
 
+def _sessions_outlast_heartbeats(cfg: BrokerConfig) -> None:
+    for kind in _KINDS_OF_GROUPS:
+        heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        if cfg.get(heartbeat) >= cfg.get(session):
+            raise ConfigError(
+                f"{heartbeat} ({cfg.get(heartbeat)}) is not less than {session} ({cfg.get(session)})",
+                heartbeat,
+            )
+
+
+def _assignors_are_known(cfg: BrokerConfig) -> None:
+    for name in cfg.get("group.consumer.assignors"):
+        if name not in _ASSIGNORS:
+            raise ConfigError(
+                f'group.consumer.assignors: there is no assignor "{name}"; allowed: {", ".join(_ASSIGNORS)}',
+                "group.consumer.assignors",
+            )
+
+
 _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _one_id,
     _broker_role,
@@ -102,4 +123,6 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _roll_times,
     _queue_holds_a_request,
     _somebody_can_connect,
+    _sessions_outlast_heartbeats,
+    _assignors_are_known,
 )

@@ -12,20 +12,30 @@ SETTINGS = (
         INT,
         3000,
         "How long an empty classic group waits for more members before its first assignment.",
+        acted_on=True,
     ),
     Setting(
         "group.min.session.timeout.ms",
         INT,
         6000,
         "The shortest session timeout a member of a classic group may ask for.",
+        acted_on=True,
     ),
     Setting(
         "group.max.session.timeout.ms",
         INT,
         1800000,
         "The longest session timeout a member of a classic group may ask for.",
+        acted_on=True,
     ),
-    Setting("group.max.size", INT, INT32_MAX, "The most members of a classic group.", at_least(1)),
+    Setting(
+        "group.max.size",
+        INT,
+        INT32_MAX,
+        "The most members of a classic group.",
+        at_least(1),
+        acted_on=True,
+    ),
     Setting(
         "group.coordinator.rebalance.protocols",
         LIST,
@@ -68,6 +78,7 @@ SETTINGS = (
         45000,
         "A member of a consumer group that is silent for this long is removed.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.min.session.timeout.ms",
@@ -75,6 +86,7 @@ SETTINGS = (
         45000,
         "The shortest session timeout a consumer group may be given.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.max.session.timeout.ms",
@@ -82,6 +94,7 @@ SETTINGS = (
         60000,
         "The longest session timeout a consumer group may be given.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.heartbeat.interval.ms",
@@ -89,6 +102,7 @@ SETTINGS = (
         5000,
         "How often members of a consumer group report.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.min.heartbeat.interval.ms",
@@ -96,6 +110,7 @@ SETTINGS = (
         5000,
         "The shortest heartbeat interval a consumer group may be given.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.max.heartbeat.interval.ms",
@@ -103,8 +118,16 @@ SETTINGS = (
         15000,
         "The longest heartbeat interval a consumer group may be given.",
         at_least(1),
+        acted_on=True,
     ),
-    Setting("group.consumer.max.size", INT, INT32_MAX, "The most members of a consumer group.", at_least(1)),
+    Setting(
+        "group.consumer.max.size",
+        INT,
+        INT32_MAX,
+        "The most members of a consumer group.",
+        at_least(1),
+        acted_on=True,
+    ),
     Setting(
         "group.consumer.assignors",
         LIST,
@@ -114,6 +137,7 @@ SETTINGS = (
         ),
         "The server-side assignors, the first of which is the default.",
         Items(may_be_empty=False),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.assignment.interval.ms",
@@ -122,6 +146,7 @@ SETTINGS = (
         "The shortest time between two assignments of a consumer group.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "group.consumer.min.assignment.interval.ms",
@@ -129,6 +154,7 @@ SETTINGS = (
         0,
         "The lowest assignment interval a consumer group may be given.",
         at_least(0),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.max.assignment.interval.ms",
@@ -136,6 +162,7 @@ SETTINGS = (
         15000,
         "The highest assignment interval a consumer group may be given.",
         at_least(0),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.migration.policy",
@@ -151,8 +178,15 @@ SETTINGS = (
         "How often the subscriptions by pattern are matched anew.",
         at_least(10000),
         listed=False,
+        acted_on=True,
     ),
-    Setting("offset.metadata.max.bytes", INT, 4096, "The longest note that a committed offset may carry."),
+    Setting(
+        "offset.metadata.max.bytes",
+        INT,
+        4096,
+        "The longest note that a committed offset may carry.",
+        acted_on=True,
+    ),
     Setting("offsets.commit.timeout.ms", INT, 5000, "How long a commit waits for its replicas.", at_least(1)),
     Setting(
         "offsets.load.buffer.size",
@@ -160,6 +194,7 @@ SETTINGS = (
         5242880,
         "How many bytes are read at a time when committed offsets are loaded.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.retention.minutes",
@@ -167,6 +202,7 @@ SETTINGS = (
         10080,
         "How long the offsets of an empty group are kept.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.retention.check.interval.ms",
@@ -174,6 +210,7 @@ SETTINGS = (
         600000,
         "How often the coordinator looks for offsets that are too old.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.topic.num.partitions",
@@ -181,6 +218,7 @@ SETTINGS = (
         50,
         "The number of partitions of the topic that holds committed offsets.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.topic.replication.factor",
@@ -188,6 +226,7 @@ SETTINGS = (
         3,
         "The number of replicas of the topic that holds committed offsets.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.topic.segment.bytes",
@@ -195,11 +234,13 @@ SETTINGS = (
         104857600,
         "The segment size of the topic that holds committed offsets.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "offsets.topic.compression.codec",
         INT,
         0,
         "The codec number of the topic that holds committed offsets.",
+        acted_on=True,
     ),
 )
