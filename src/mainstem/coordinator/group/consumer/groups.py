@@ -4,13 +4,16 @@ Nothing is changed before a request is known to be right: a refused heartbeat le
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from mainstem.coordinator.effects import Token
+from mainstem.coordinator.group.classic import ClassicGroup
 from mainstem.coordinator.group.consumer import checks
+from mainstem.coordinator.group.consumer.classic_bridge import ClassicBridge
 from mainstem.coordinator.group.consumer.describe import described_group
 from mainstem.coordinator.group.consumer.group import EMPTY, ConsumerGroup
 from mainstem.coordinator.group.consumer.member import (
@@ -24,6 +27,7 @@ from mainstem.coordinator.group.consumer.member import (
 from mainstem.coordinator.group.consumer.membership import Membership
 from mainstem.coordinator.group.consumer.patterns import MaySee
 from mainstem.coordinator.group.consumer.settings import default_assignor, heartbeat_interval_ms
+from mainstem.coordinator.group.consumer.upgrade import Upgrades
 from mainstem.coordinator.group.state import Client, GroupState
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
     Assignment,
@@ -48,7 +52,9 @@ class ConsumerGroups:
         self._membership = Membership(state)
         self._journal = self._membership.journal
         self._timeouts = self._membership.timeouts
-        self.classic_bridge: Any = None
+        membership = self._membership
+        self._upgrades = Upgrades(state, self._journal, membership.hashes, self._timeouts)
+        self.classic_bridge = ClassicBridge(state, membership)
 
     def heartbeat(
         self,
@@ -139,7 +145,7 @@ class ConsumerGroups:
         self, request: ConsumerGroupHeartbeatRequest, client: Client, may_see: MaySee, now_ms: int
     ) -> ConsumerGroupHeartbeatResponse:
         is_joining = request.member_epoch == 0
-        group, begin = self._group_of(request.group_id, is_joining)
+        group, begin = self._group_of(request.group_id, is_joining, now_ms)
         checks.check_size(group, request.member_id, self._state.config.get("group.consumer.max.size"))
         member_id = request.member_id or self._new_member_id()
         if request.instance_id is None or (is_joining and request.instance_id not in group.static_members):
@@ -167,7 +173,9 @@ class ConsumerGroups:
             response.assignment = _assignment(member.assigned)
         return response
 
-    def _group_of(self, group_id: str, is_joining: bool) -> tuple[ConsumerGroup, Callable[[], None]]:
+    def _group_of(
+        self, group_id: str, is_joining: bool, now_ms: int
+    ) -> tuple[ConsumerGroup, Callable[[], None]]:
         """The group, and what has to be written before it when it takes the place of a classic one."""
         group = self._state.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
@@ -176,6 +184,9 @@ class ConsumerGroups:
             return self._journal.new_group(group_id), _nothing
         if is_joining and group is not None and group.state_name() == EMPTY:
             return self._journal.new_group(group_id), group.write_tombstones
+        if is_joining and isinstance(group, ClassicGroup):
+            upgraded = self._upgrades.consumer_group(group)
+            return upgraded, partial(self._upgrades.run, group, upgraded, now_ms)
         what = "not found" if group is None else "not a consumer group"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is {what}.")
 
@@ -196,7 +207,7 @@ class ConsumerGroups:
         return replace(existing, member_id=member_id, member_epoch=0, previous_member_epoch=0), existing
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> ConsumerGroupHeartbeatResponse:
-        group, _ = self._group_of(request.group_id, is_joining=False)
+        group, _ = self._group_of(request.group_id, False, now_ms)
         if request.instance_id is None:
             member = group.member(request.member_id)
         else:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import partial
 from logging import getLogger
 
+from mainstem.coordinator.group.consumer.downgrade import Downgrades
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Member
@@ -30,8 +31,11 @@ class Membership:
         self.hashes = MetadataHashes(state.topics)
         self.patterns = Patterns(state, self.journal, self.hashes)
         self.targets = Targets(state, self.journal)
+        self.downgrades = Downgrades(state, self.journal, self.timeouts)
 
-    def put(self, group: ConsumerGroup, former: Member, member: Member, may_see: MaySee, now_ms: int) -> bool:
+    def put(
+        self, group: ConsumerGroup, former: Member, member: Member, may_see: MaySee | None, now_ms: int
+    ) -> bool:
         """Take a member in, or what has changed of it; whether its subscription is another one now."""
         if member != former or member.member_id not in group.members:
             self.journal.put_member(group, member)
@@ -73,6 +77,9 @@ class Membership:
 
     def remove(self, group: ConsumerGroup, members: Collection[Member], now_ms: int) -> None:
         """These members are out; the others get what they had."""
+        if self.downgrades.is_due(group, members):
+            self.downgrades.run(group, members, group.epoch, "the last consumer member left", now_ms)
+            return
         for member in members:
             self.journal.drop_member(group, member.member_id)
             self.timeouts.is_gone(group.group_id, member.member_id)

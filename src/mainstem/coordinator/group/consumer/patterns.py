@@ -50,7 +50,9 @@ class Patterns:
         if pattern and pattern != old.subscribed_topic_regex and not group.patterns[pattern]:
             regex.check(pattern)
 
-    def update(self, group: ConsumerGroup, old: Member, new: Member, may_see: MaySee, now_ms: int) -> Change:
+    def update(
+        self, group: ConsumerGroup, old: Member, new: Member, may_see: MaySee | None, now_ms: int
+    ) -> Change:
         """After `new` took the place of `old`: forget what nobody uses, ask for what is missing."""
         before, after = old.subscribed_topic_regex or "", new.subscribed_topic_regex or ""
         change = Change.NONE
@@ -59,7 +61,8 @@ class Patterns:
                 self._journal.put_resolved(group, before, None)
             is_known = after in group.resolved if after else bool(before)
             change = Change.UPDATED_AND_RESOLVED if is_known else Change.UPDATED
-        if group.patterns and self._is_refresh_due(group, now_ms):
+        # Only those whose own members have patterns see to them: a classic member cannot say what it may see.
+        if may_see is not None and group.patterns and self._is_refresh_due(group, now_ms):
             callback = partial(self._refresh, group.group_id, may_see)
             self._state.timers.schedule(_timer_key(group.group_id), now_ms, callback)
         return change
