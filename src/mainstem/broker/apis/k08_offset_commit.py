@@ -9,6 +9,8 @@ from typing import Any
 
 from mainstem.broker.context import RequestContext
 from mainstem.cluster.image import TopicImage
+from mainstem.coordinator.effects import Token
+from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.group.offsets import refused_commit
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -22,12 +24,13 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
 
 _TOPIC_ID_VERSION = 10
+_Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Any:
     if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    refused: list[OffsetCommitResponseTopic] = []
+    refused: _Refused = {}
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         image, error = _find(ctx, topic)
@@ -44,22 +47,20 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Any:
         if known:
             accepted.append(topic)
     if not accepted:
-        return OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=list(refused.values()))
     request.topics = accepted
     version = ctx.version
+
+    def commit(machine: GroupCoordinator, token: Token, now_ms: int) -> None:
+        machine.offsets.commit(request, version, token, now_ms)
+
+    def fail(error: ErrorCode) -> OffsetCommitResponse:
+        return refused_commit(request, error)
+
     if not refused:
-        return ctx.node.groups.submit(
-            ctx,
-            request.group_id,
-            lambda machine, token, now_ms: machine.offsets.commit(request, version, token, now_ms),
-            lambda error: refused_commit(request, error),
-        )
-    part = (
-        request.group_id,
-        lambda machine, token, now_ms: machine.offsets.commit(request, version, token, now_ms),
-        lambda error: refused_commit(request, error),
-    )
-    return ctx.node.groups.gather(ctx, [part], lambda answers: _merge(refused, answers[0]))
+        return ctx.node.groups.submit(ctx, request.group_id, commit, fail)
+    parts = [(request.group_id, commit, fail)]
+    return ctx.node.groups.gather(ctx, parts, lambda answers: _merge(refused, answers[0]))
 
 
 def _find(ctx: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[TopicImage | None, ErrorCode]:
@@ -79,7 +80,7 @@ def _find(ctx: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[TopicIm
 
 
 def _add(
-    refused: list[OffsetCommitResponseTopic],
+    refused: _Refused,
     topic: OffsetCommitRequestTopic,
     partitions: list[OffsetCommitRequestPartition],
     error: ErrorCode,
@@ -88,16 +89,14 @@ def _add(
     _join(refused, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
 
 
-def _merge(refused: list[OffsetCommitResponseTopic], answer: OffsetCommitResponse) -> OffsetCommitResponse:
+def _merge(refused: _Refused, answer: OffsetCommitResponse) -> OffsetCommitResponse:
     for topic in answer.topics:
         _join(refused, topic)
-    return OffsetCommitResponse(topics=refused)
+    return OffsetCommitResponse(topics=list(refused.values()))
 
 
-def _join(topics: list[OffsetCommitResponseTopic], topic: OffsetCommitResponseTopic) -> None:
+def _join(topics: _Refused, topic: OffsetCommitResponseTopic) -> None:
     """Partitions of one topic stand under one entry."""
-    for known in topics:
-        if known.topic_id == topic.topic_id and known.name == topic.name:
-            known.partitions += topic.partitions
-            return
-    topics.append(topic)
+    known = topics.setdefault((topic.name, topic.topic_id), topic)
+    if known is not topic:
+        known.partitions += topic.partitions

@@ -17,13 +17,13 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Any:
     group_ids = list(dict.fromkeys(request.groups_names))
-    allowed = [name for name in group_ids if ctx.authorize(Operation.DELETE, ResourceType.GROUP, name)]
-    refused = [
-        DeletableGroupResult(name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        for name in group_ids
-        if name not in allowed
-    ]
-    parts = [_part(name) for name in allowed]
+    parts: list[tuple[str, Any, Any]] = []
+    refused: list[DeletableGroupResult] = []
+    for group_id in group_ids:
+        if ctx.authorize(Operation.DELETE, ResourceType.GROUP, group_id):
+            parts.append(_part(group_id))
+        else:
+            refused.append(DeletableGroupResult(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     return ctx.node.groups.gather(ctx, parts, lambda answers: DeleteGroupsResponse(results=answers + refused))
 
 

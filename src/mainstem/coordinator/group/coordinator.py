@@ -6,10 +6,10 @@ from typing import Any
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.group.classic import ClassicGroups
 from mainstem.coordinator.group.consumer import ConsumerGroups
+from mainstem.coordinator.group.offset_replay import KEY_TYPES as OFFSET_KEY_TYPES
 from mainstem.coordinator.group.offsets import Offsets
 from mainstem.coordinator.group.records import classic as classic_records
 from mainstem.coordinator.group.records import decode_key, decode_value
-from mainstem.coordinator.group.records import offsets as offset_records
 from mainstem.coordinator.group.state import GroupState
 from mainstem.coordinator.topics import Topics
 from mainstem.protocol.errors import ErrorCode
@@ -34,13 +34,14 @@ class GroupCoordinator:
         state.new_simple_group = self.classic.create_simple
         state.classic_bridge = self.consumer.classic_bridge
         self._replay: dict[type, Callable[[Any, Any], None]] = {
-            offset_records.OffsetCommitKey: self.offsets.replay,
-            offset_records.LegacyOffsetCommitKey: self.offsets.replay,
             classic_records.GroupMetadataKey: self.classic.replay,
         }
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply a record; a key of a type that is not known here, such as a share group's, is passed over."""
+        if key[:2] in OFFSET_KEY_TYPES:
+            self.offsets.replay(key, value)
+            return
         decoded = decode_key(key)
         if decoded is not None:
             replay = self._replay.get(type(decoded), self.consumer.replay)

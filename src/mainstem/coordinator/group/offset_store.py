@@ -66,6 +66,16 @@ class CommittedOffset(Struct, frozen=True, gc=False):
         return encode_value(value, None if self.expire_timestamp == NO_EXPIRY else _OWN_EXPIRY_VERSION)
 
 
+def decode_usual(value: bytes) -> CommittedOffset | None:
+    """The offset of a value as commits without a note are written today, or None."""
+    if len(value) != _WITHOUT_NOTE.size:
+        return None
+    version, offset, leader_epoch, note, time_ms, tags, tag, size, topic_id = _WITHOUT_NOTE.unpack(value)
+    if (version, note, tags, tag, size) != (4, 1, 1, 0, 16):
+        return None
+    return CommittedOffset(offset, leader_epoch, "", time_ms, NO_EXPIRY, topic_id)
+
+
 class TopicOffsets:
     """One group's offsets in one topic, by partition."""
 

@@ -10,12 +10,8 @@ from typing import Any
 
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
+from mainstem.coordinator.group.offset_replay import OffsetReplay
 from mainstem.coordinator.group.offset_store import NO_EXPIRY, Change, CommittedOffset, OffsetStore
-from mainstem.coordinator.group.records.offsets import (
-    LegacyOffsetCommitKey,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
 from mainstem.coordinator.group.state import GroupState
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -62,12 +58,13 @@ def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 class Offsets:
     """The offsets of one machine."""
 
-    __slots__ = ("_cleanup", "_state", "store")
+    __slots__ = ("_cleanup", "_loading", "_state", "store")
 
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self.store = OffsetStore()
         self._cleanup = OffsetCleanup(state, self.store)
+        self._loading = OffsetReplay(state, self.store)
 
     # ---- committing
 
@@ -257,26 +254,12 @@ class Offsets:
 
     # ---- the log and the time
 
-    def replay(self, key: OffsetCommitKey | LegacyOffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """One record of the log. An offset without a group is one that was committed without members."""
-        group_id = key.group
-        if value is None:
-            self.store.put(group_id, key.topic, key.partition, None)
-            return
-        if group_id not in self._state.groups:
-            assert self._state.new_simple_group is not None
-            self._state.new_simple_group(group_id)
-        committed = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-        )
-        self.store.put(group_id, key.topic, key.partition, committed)
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """One record of the log, with a key of one of `offset_replay.KEY_TYPES`."""
+        self._loading.replay(key, value)
 
     def loaded(self, now_ms: int) -> None:
+        self._loading = OffsetReplay(self._state, self.store)  # forgets what only loading needs
         self._cleanup.arm(now_ms)
 
     def expire(self, now_ms: int) -> None:

@@ -1,0 +1,81 @@
+"""Reads committed offsets back from the log, which holds far more records of theirs than of all else.
+
+Most are of partitions that were committed again and again. What the keys of a topic have in common is decoded
+once, and the usual value, one without a note, in one call.
+"""
+
+from typing import Final
+
+from mainstem.coordinator.group.offset_store import CommittedOffset, OffsetStore, TopicOffsets, decode_usual
+from mainstem.coordinator.group.records import decode_key, decode_value
+from mainstem.coordinator.group.records.offsets import OffsetCommitKey
+from mainstem.coordinator.group.state import GroupState
+
+# The types that a key begins with: of the first form, which only very old brokers wrote, and of today's.
+KEY_TYPES: Final = (b"\0\0", b"\0\1")
+_PARTITION_SIZE: Final = 4
+
+
+class OffsetReplay:
+    """Puts the records of one log into a store, in their order."""
+
+    __slots__ = ("_open", "_state", "_store")
+
+    def __init__(self, state: GroupState, store: OffsetStore) -> None:
+        self._state = state
+        self._store = store
+        # By all of a key but its partition.
+        self._open: dict[bytes, tuple[str, str, TopicOffsets]] = {}
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """ProtocolError when this is not the record of an offset."""
+        known = self._open.get(key[:-_PARTITION_SIZE])
+        if known is None:
+            self._replay_first(key, value)
+            return
+        group_id, topic, of_topic = known
+        partition = int.from_bytes(key[-_PARTITION_SIZE:], "big", signed=True)
+        if value is None:
+            self._delete(key, group_id, topic, partition)
+        else:
+            of_topic.partitions[partition] = _decode(value)
+            self._ensure_group(group_id)
+
+    def _replay_first(self, key: bytes, value: bytes | None) -> None:
+        decoded = decode_key(key)
+        group_id, topic = decoded.group, decoded.topic
+        if value is None:
+            self._delete(key, group_id, topic, decoded.partition)
+            return
+        committed = _decode(value)
+        self._ensure_group(group_id)
+        of_topic = self._store.open(group_id, topic)
+        of_topic.partitions[decoded.partition] = committed
+        self._open[key[:-_PARTITION_SIZE]] = (group_id, topic, of_topic)
+
+    def _delete(self, key: bytes, group_id: str, topic: str, partition: int) -> None:
+        self._store.put(group_id, topic, partition, None)
+        if topic not in self._store.of_group(group_id):
+            for key_type in KEY_TYPES:  # the store has let go of it
+                self._open.pop(key_type + key[2:-_PARTITION_SIZE], None)
+
+    def _ensure_group(self, group_id: str) -> None:
+        """An offset without a group is one that was committed without members."""
+        if group_id not in self._state.groups:
+            assert self._state.new_simple_group is not None
+            self._state.new_simple_group(group_id)
+
+
+def _decode(value: bytes) -> CommittedOffset:
+    usual = decode_usual(value)
+    if usual is not None:
+        return usual
+    read = decode_value(OffsetCommitKey(), value)
+    return CommittedOffset(
+        read.offset,
+        read.leader_epoch,
+        read.metadata,
+        read.commit_timestamp,
+        read.expire_timestamp,
+        read.topic_id,
+    )
