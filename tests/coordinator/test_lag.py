@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainstem.coordinator.group.lag import UNKNOWN, Lag, first_unread, partition_lag, total, totals
+from mainstem.coordinator.group.lag import UNKNOWN, Lag, first_unread, partition_lag, total
 
 NOW_MS = 1_000_000
 
@@ -52,10 +52,3 @@ def test_in_sum() -> None:
     assert total([Lag(3, 0, None), Lag(0, 0, 0.0)]) == Lag(3, 0, None)
     assert total([Lag(3, 0, None), Lag(1, 0, 4.0)]) == Lag(4, 0, 4.0)
     assert total([Lag(0, 0, 0.0)]) == Lag(0, 0, 0.0)
-
-
-def test_by_member() -> None:
-    lags = [("b", Lag(1, 0, 1.0)), ("a", Lag(5, 0, 2.0)), ("b", Lag(2, 1, 0.5)), (None, UNKNOWN)]
-    by_member = totals(lags)
-    assert by_member == {"b": Lag(3, 1, 1.0), "a": Lag(5, 0, 2.0), None: UNKNOWN}
-    assert list(by_member) == ["b", "a", None]

@@ -6,9 +6,7 @@ committed offset, also where retention has already deleted some of the records i
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
-
-_Key = TypeVar("_Key")
+from typing import NamedTuple
 
 
 class Lag(NamedTuple):
@@ -64,11 +62,3 @@ def total(lags: Iterable[Lag]) -> Lag:
         # Something is unread, and nothing says since when.
         oldest = None
     return Lag(sum(lag.records or 0 for lag in known), sum(lag.lost for lag in known), oldest)
-
-
-def totals(lags: Iterable[tuple[_Key, Lag]]) -> dict[_Key, Lag]:
-    """The sum for each key, e.g. for each member or topic, in the order in which the keys first come."""
-    grouped: dict[_Key, list[Lag]] = {}
-    for key, lag in lags:
-        grouped.setdefault(key, []).append(lag)
-    return {key: total(of_key) for key, of_key in grouped.items()}
