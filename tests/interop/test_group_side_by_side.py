@@ -1,7 +1,7 @@
 """Different clients in one group, and groups beside each other: every message reaches every group, once.
 
-Members come and go while a producer writes. All of them leave in order, and commit before they give everything
-up: not even a duplicate is allowed. (Cooperative members give single partitions up without a commit.)
+Members come and go while a producer writes. All of them leave in order, and commit before they give up what
+they own: not even a duplicate is allowed. (Cooperative members give single partitions up without a commit.)
 """
 
 from collections.abc import Iterator
