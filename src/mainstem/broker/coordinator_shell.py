@@ -81,6 +81,7 @@ class CoordinatorShell(Generic[M]):
         self._new_machine = new_machine
         self._codec = codec
         self._shards: dict[int, Shard[M]] = {}
+        self._touched: list[Shard[M]] = []  # in this turn of the event loop
         self._topic_id: bytes | None = None
 
     # ---- which partitions
@@ -230,7 +231,9 @@ class CoordinatorShell(Generic[M]):
         effects.undo.clear()
         if not shard.flush_scheduled:
             shard.flush_scheduled = True
-            self._loop.call_soon(self._end_of_turn, shard)
+            if not self._touched:
+                self._loop.call_soon(self._end_of_turn)
+            self._touched.append(shard)
 
     # ---- timers
 
@@ -247,10 +250,12 @@ class CoordinatorShell(Generic[M]):
 
     # ---- the log
 
-    def _end_of_turn(self, shard: Shard[M]) -> None:
-        shard.flush_scheduled = False
-        if shard.records:
-            self._flush(shard)
+    def _end_of_turn(self) -> None:
+        touched, self._touched = self._touched, []
+        for shard in touched:
+            shard.flush_scheduled = False
+            if shard.records:
+                self._flush(shard)
 
     def _flush(self, shard: Shard[M]) -> None:
         """Append what was decided since the last time, and let the replies go when it is committed."""
