@@ -269,6 +269,14 @@ def test_offsets_of_members_of_the_consumer_protocol(target: Target) -> None:
     transcript.check()
 
 
+def test_a_group_id_that_no_log_can_hold_costs_the_connection(target: Target) -> None:
+    topic = target.create_topic()
+    with WireClient(target) as client:
+        new_group(client)
+        client.send(offset_commit("g" * 32_768, {topic: [position(0, 3)]}), 9)
+        assert client.is_closed_by_broker()
+
+
 @pytest.mark.parametrize("note", ["", "n" * 100])
 def test_ten_thousand_partitions_in_one_commit(target: Target, note: str) -> None:
     """More of them than the log takes in one batch are refused whole."""

@@ -158,6 +158,16 @@ def test_malformed_messages_are_refused(version: int, text: str) -> None:
         codec.decode(MetadataRequest, version, bytes.fromhex(text))
 
 
+def test_a_string_is_no_longer_in_flexible_versions() -> None:
+    topic = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32_767)])
+    for version in (4, 9):
+        assert codec.decode(MetadataRequest, version, codec.encode(topic, version)) == topic
+    assert topic.topics is not None
+    topic.topics[0].name = "x" * 32_768
+    with pytest.raises(ProtocolError):
+        codec.decode(MetadataRequest, 9, codec.encode(topic, 9))
+
+
 def test_a_nullable_struct_has_one_of_two_markers() -> None:
     with pytest.raises(ProtocolError):
         codec.decode(DescribeTopicPartitionsRequest, 0, bytes.fromhex("01 000007d0 02 02 74 00000003 00 00"))

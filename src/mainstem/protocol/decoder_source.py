@@ -23,6 +23,9 @@ from mainstem.protocol.source import SourceWriter, literal
 # hostile client needs for it, so that the size of the frame alone bounds neither memory nor time.
 REQUEST_ELEMENTS_MAX = 100_000
 
+# Kafka refuses longer ones in flexible versions too, where the length has room for more.
+STRING_BYTES_MAX = 32767
+
 Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 
 
@@ -40,6 +43,10 @@ def bad_length(what: str, length: int, left: int) -> ProtocolError:
     return ProtocolError(f"{what} claims length {length}, {left} bytes are left")
 
 
+def too_long(what: str, length: int) -> ProtocolError:
+    return ProtocolError(f"{what} claims {length} bytes, a string has {STRING_BYTES_MAX} at most")
+
+
 def too_many(what: str) -> ProtocolError:
     return ProtocolError(f"{what} brings the request above {REQUEST_ELEMENTS_MAX} array elements")
 
@@ -51,6 +58,7 @@ _RUNTIME = {
     "next_tag": next_tag,
     "skip_tags": skip_tags,
     "struct_error": struct_error,
+    "too_long": too_long,
     "too_many": too_many,
     "unpack_from": unpack_from,
 }
@@ -159,7 +167,7 @@ class _DecoderGenerator:
             case Wire(struct_format=struct_format) if struct_format:
                 return self.fixed(struct_format, "v")
             case Wire(name="string"):
-                return self.bytes_like("h", "str(buf[pos:stop], 'utf-8')", nullable, where)
+                return self.bytes_like("h", "str(buf[pos:stop], 'utf-8')", nullable, where, STRING_BYTES_MAX)
             case Wire(name="bytes"):
                 return self.bytes_like("i", "bytes(buf[pos:stop])", nullable, where)
             case Wire(name="records"):
@@ -171,7 +179,7 @@ class _DecoderGenerator:
         self.pending.append((struct_format, name))
         return name
 
-    def length(self, struct_format: str) -> str:
+    def length(self, struct_format: str, where: str = "", limit: int = 0) -> str:
         """Emit the read of a length prefix; null is -1 afterwards, in flexible versions too."""
         w = self.writer
         name = self.fixed("B" if self.flexible else struct_format, "n")
@@ -179,12 +187,17 @@ class _DecoderGenerator:
         if self.flexible:
             with w.block(f"if {name} > 127:"):
                 w.line(f"{name}, pos = continue_uvarint({name}, buf, pos, end)")
+                if limit:
+                    with w.block(f"if {name} > {limit + 1}:"):
+                        w.line(f"raise too_long('{where}', {name} - 1)")
             w.line(f"{name} -= 1")
         return name
 
-    def bytes_like(self, struct_format: str, expression: str, nullable: bool, where: str) -> str:
+    def bytes_like(
+        self, struct_format: str, expression: str, nullable: bool, where: str, limit: int = 0
+    ) -> str:
         w = self.writer
-        length = self.length(struct_format)
+        length = self.length(struct_format, where, limit)
         value = w.fresh("v")
         if not nullable:
             self._slice(value, length, expression, where)
