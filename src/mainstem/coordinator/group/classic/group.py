@@ -9,6 +9,7 @@ from collections.abc import Collection
 from mainstem.coordinator.group.classic.member import ClassicMember, PendingMember, Protocols
 from mainstem.coordinator.group.classic.phases import PREVIOUS, Phase
 from mainstem.coordinator.group.classic.subscription import PROTOCOL_TYPE, subscribed_topics
+from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.group.records import encode_key
 from mainstem.coordinator.group.records.classic import GroupMetadataKey
 from mainstem.coordinator.group.state import GroupState, PartitionCheck
@@ -28,7 +29,6 @@ class ClassicGroup:
         "group_id",
         "has_new_members",
         "join_timer",
-        "last_rebalance_ms",
         "leader_id",
         "members",
         "pending_joins",
@@ -38,13 +38,10 @@ class ClassicGroup:
         "previous_phase",
         "protocol_name",
         "protocol_type",
-        "rebalance_count",
-        "rebalance_since_ms",
-        "rebalances_started",
+        "rebalances",
         "static_members",
         "sync_timer",
         "topics",
-        "total_rebalance_ms",
     )
 
     kind = "classic"
@@ -74,12 +71,7 @@ class ClassicGroup:
         self._support: Counter[str] = Counter()
         self.join_timer = object()
         self.sync_timer = object()
-        # A rebalance begins when a stable or empty group is disturbed and ends when it is that again.
-        self.rebalances_started = 0
-        self.rebalance_count = 0
-        self.last_rebalance_ms = 0
-        self.total_rebalance_ms = 0
-        self.rebalance_since_ms: int | None = None
+        self.rebalances = RebalanceTimes()
 
     # ---- state
 
@@ -89,23 +81,9 @@ class ClassicGroup:
         self.phase = phase
         self.phase_since_ms = now_ms
         if phase is Phase.PREPARING_REBALANCE:
-            if self.rebalance_since_ms is None:
-                self.rebalance_since_ms = now_ms
-                self.rebalances_started += 1
-        elif self.rebalance_since_ms is not None and phase in (Phase.STABLE, Phase.EMPTY):
-            self.rebalance_count += 1
-            self.last_rebalance_ms = now_ms - self.rebalance_since_ms
-            self.total_rebalance_ms += self.last_rebalance_ms
-            self.rebalance_since_ms = None
-
-    def take_back_completion(self, since_ms: int | None) -> None:
-        """The rebalance that ended last did not end after all; one that began since is the same."""
-        if since_ms is not None:
-            self.rebalance_count -= 1
-            self.total_rebalance_ms -= self.last_rebalance_ms
-            if self.rebalance_since_ms is not None:
-                self.rebalances_started -= 1
-            self.rebalance_since_ms = since_ms
+            self.rebalances = self.rebalances.begin(now_ms)
+        elif phase in (Phase.STABLE, Phase.EMPTY):
+            self.rebalances = self.rebalances.end(now_ms)
 
     def next_generation(self, now_ms: int) -> None:
         """All have joined: those who are there make up the next generation."""

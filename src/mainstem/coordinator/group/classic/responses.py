@@ -24,11 +24,11 @@ def joined(
 ) -> JoinGroupResponse:
     """The current generation, to a leader with all its members."""
     leader_id = group.leader_id if leader_id is None else leader_id
-    name = group.protocol_name
+    name = group.protocol_name or ""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type or None,
-        protocol_name="" if name is None and version < _NULL_PROTOCOL_NAME else name,
+        protocol_name=name if name or version < _NULL_PROTOCOL_NAME else None,
         leader=leader_id or "",
         skip_assignment=skip_assignment,
         member_id=member.member_id,

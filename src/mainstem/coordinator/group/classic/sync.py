@@ -10,6 +10,7 @@ from mainstem.coordinator.group.classic.member import ClassicMember
 from mainstem.coordinator.group.classic.phases import Phase
 from mainstem.coordinator.group.classic.rebalance import Rebalances
 from mainstem.coordinator.group.classic.record import write_group
+from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.group.state import GroupState
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode, KafkaError
@@ -71,7 +72,7 @@ class Syncs:
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         write_group(self._state, group)
-        failed = partial(self._assignment_lost, group, group.generation, group.rebalance_since_ms, now_ms)
+        failed = partial(self._assignment_lost, group, group.generation, group.rebalances, now_ms)
         self._state.effects.on_failure(failed)
         group.move_to(Phase.STABLE, now_ms)
         for member in group.members.values():
@@ -81,14 +82,15 @@ class Syncs:
                 self._rebalances.extend_session(member, now_ms)
 
     def _assignment_lost(
-        self, group: ClassicGroup, generation: int, rebalance_since_ms: int | None, now_ms: int
+        self, group: ClassicGroup, generation: int, rebalances: RebalanceTimes, now_ms: int
     ) -> None:
         """It could not be written down: those who were to get it are told so, and all have to join again."""
         if group.generation != generation or group.phase is Phase.DEAD:
             return
         for member in group.members.values():
             member.assignment = b""
-        group.take_back_completion(rebalance_since_ms)
+        # The rebalance has not ended after all; one that began since is the same.
+        group.rebalances = rebalances
         if group.phase is Phase.STABLE:
             self._rebalances.prepare(group, "the assignment could not be written", now_ms)
 
