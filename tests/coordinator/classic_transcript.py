@@ -350,6 +350,6 @@ def _show_group(group: ClassicGroup) -> Iterator[str]:
     if group.pending_joins:
         yield f"  pending: {', '.join(group.pending_joins)}"
     yield (
-        f"  rebalances: {group.rebalances_started} started, {group.rebalance_count} completed,"
-        f" last {group.last_rebalance_ms} ms, total {group.total_rebalance_ms} ms"
+        f"  rebalances: {group.rebalances.started} started, {group.rebalances.completed} completed,"
+        f" last {group.rebalances.last_ms} ms, total {group.rebalances.total_ms} ms"
     )

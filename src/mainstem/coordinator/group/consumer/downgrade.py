@@ -71,6 +71,7 @@ class Downgrades:
         classic = ClassicGroup(self._state, group.group_id, now_ms)
         classic.phase = Phase.STABLE
         classic.generation = generation
+        classic.rebalances = group.rebalances.end(now_ms)
         for member in group.members.values():
             if member.member_id not in left:
                 classic.add(_classic_member(member), PROTOCOL_TYPE)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainstem.coordinator.group.consumer.member import Member, Target
+from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.group.state import PartitionCheck
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mainstem.coordinator.group.consumer.journal import Journal
 
 EMPTY = "Empty"
+STABLE_GROUP = "Stable"
 _NO_TARGET: Target = {}
 # From this version on, a commit can carry the epoch of a member of the consumer protocol.
 _COMMIT_VERSION_MIN = 9
@@ -51,6 +53,7 @@ class ConsumerGroup:
         # forgets both, and looks again.
         self.topics_version = -1
         self.patterns_version = -1
+        self.rebalances = RebalanceTimes()
         # What follows from the members.
         self.static_members: dict[str, str] = {}
         self.topic_names: Counter[str] = Counter()
@@ -195,7 +198,9 @@ class ConsumerGroup:
         if self.epoch > self.assignment_epoch:
             return "Assigning"
         epoch = self.assignment_epoch
-        return "Stable" if all(m.is_reconciled_to(epoch) for m in self.members.values()) else "Reconciling"
+        return (
+            STABLE_GROUP if all(m.is_reconciled_to(epoch) for m in self.members.values()) else "Reconciling"
+        )
 
     def check_offset_commit(
         self,

@@ -8,7 +8,7 @@ from functools import partial
 from logging import getLogger
 
 from mainstem.coordinator.group.consumer.downgrade import Downgrades
-from mainstem.coordinator.group.consumer.group import ConsumerGroup
+from mainstem.coordinator.group.consumer.group import EMPTY, STABLE_GROUP, ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Member
 from mainstem.coordinator.group.consumer.metadata_hash import MetadataHashes
@@ -60,6 +60,18 @@ class Membership:
     ) -> Member:
         """Assign anew where that is due, and let the member go a step towards its target."""
         self.targets.update(group, now_ms)
+        moved = self._step(group, member, has_subscription_changed, owned, now_ms)
+        self._time_rebalance(group, now_ms)
+        return moved
+
+    def _step(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        has_subscription_changed: bool,
+        owned: Owned,
+        now_ms: int,
+    ) -> Member:
         if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
             return member
         goal = Goal(
@@ -86,6 +98,14 @@ class Membership:
             self.state.effects.on_failure(partial(self.timeouts.heard_from, group.group_id, member, now_ms))
         self.patterns.forget_unused(group)
         self.journal.put_epoch(group, group.epoch + 1, self.hashes.of(group.subscribed_topics()))
+        self._time_rebalance(group, now_ms)
+
+    def _time_rebalance(self, group: ConsumerGroup, now_ms: int) -> None:
+        former = group.rebalances
+        is_settled = group.state_name() in (STABLE_GROUP, EMPTY)
+        group.rebalances = former.end(now_ms) if is_settled else former.begin(now_ms)
+        if group.rebalances is not former:
+            self.state.effects.on_failure(partial(setattr, group, "rebalances", former))
 
     def _update_epoch(self, group: ConsumerGroup, needs_epoch: bool) -> None:
         """A new epoch if the members ask for it, or the topics are not what they were."""

@@ -51,12 +51,15 @@ class Upgrades:
         if len(classic.members) > config.get("group.consumer.max.size"):
             raise _cannot(classic, "it has more members than a consumer group may have")
         group = self._journal.new_group(classic.group_id)
-        group.epoch = group.assignment_epoch = classic.generation
+        # A group in its first rebalance has no generation yet, and epoch 0 means joining.
+        epoch = max(classic.generation, 1)
+        group.epoch = group.assignment_epoch = epoch
+        group.rebalances = classic.rebalances
         try:
             for member in classic.members.values():
                 target = self._target(classic, member)
                 group.targets[member.member_id] = target
-                group.put_member(_member(classic, member, target))
+                group.put_member(_member(classic, member, target, epoch))
         except ProtocolError:
             raise _cannot(classic, "a member describes itself in a way that cannot be read") from None
         group.metadata_hash = self._hashes.of(group.subscribed_topics())
@@ -109,14 +112,14 @@ class Upgrades:
             self._rebalances.prepare(classic, "it could not become a consumer group", now_ms)
 
 
-def _member(classic: ClassicGroup, member: ClassicMember, target: Target) -> Member:
+def _member(classic: ClassicGroup, member: ClassicMember, target: Target, epoch: int) -> Member:
     # A group that has not finished its first rebalance has not chosen a protocol.
     metadata = member.metadata(classic.protocol_name) if classic.protocol_name else member.protocols[0][1]
     subscription = read_subscription(metadata)
     return Member(
         member_id=member.member_id,
-        member_epoch=classic.generation,
-        previous_member_epoch=classic.generation,
+        member_epoch=epoch,
+        previous_member_epoch=epoch,
         instance_id=member.group_instance_id,
         rack_id=subscription.rack_id or None,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
@@ -124,8 +127,7 @@ def _member(classic: ClassicGroup, member: ClassicMember, target: Target) -> Mem
         client_host=member.client_host,
         subscribed_topic_names=frozenset(subscription.topics),
         assigned={
-            topic_id: dict.fromkeys(sorted(partitions), classic.generation)
-            for topic_id, partitions in target.items()
+            topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in target.items()
         },
         classic=ClassicMemberMetadata(
             session_timeout_ms=member.session_timeout_ms,
