@@ -78,6 +78,23 @@ class Loader:
         load += ["--count", str(_REQUESTS_MAX), "--seconds", str(seconds)]
         return self._own(self.tools.requests, topic, load)
 
+    def commits(self, topic: str, partitions: int, group: str, groups: int, seconds: int) -> dict[str, float]:
+        """One offset of one partition per request over 50 connections, one in flight on each."""
+        load = ["--connections", "50", "--depth", "1", "--partitions", str(partitions)]
+        load += ["--group", group, "--groups", str(groups)]
+        load += ["--count", str(_REQUESTS_MAX), "--seconds", str(seconds)]
+        return self._own(self.tools.commits, topic, load)
+
+    def consume_side_by_side(
+        self, topic: str, consumers: int, messages: int, size_bytes: int, group: str | None
+    ) -> Throughput:
+        """One partition to a consumer, as a member of the group or taken by itself; all from the start."""
+        load = ["--consumers", str(consumers), "--messages", str(messages), "--group", group or ""]
+        done = self._own(self.tools.consumers, topic, load)
+        if done["bytes"] < messages * size_bytes:
+            raise BenchError(f"only {done['bytes']} bytes were consumed of {messages} messages")
+        return Throughput(messages, size_bytes, done["seconds"])
+
     def end_to_end(self, topic: str, rate_per_s: int, messages: int, warmup: int) -> dict[str, float]:
         """acks=all, no linger, and a consumer that long-polls on a connection of its own."""
         load = ["--rate", str(rate_per_s), "--count", str(messages), "--warmup", str(warmup)]

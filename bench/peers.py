@@ -23,8 +23,15 @@ KAFKA_VERSION = "4.3.0"
 START_TIMEOUT_S = 300.0  # ten thousand partitions take their time
 STOP_TIMEOUT_S = 120.0
 
-# Deleted topics must leave the disk, and with it the page cache, before the next phase begins.
-SETTINGS = {"log.segment.delete.delay.ms": "500", "log.initial.task.delay.ms": "500"}
+SETTINGS = {
+    # Deleted topics must leave the disk, and with it the page cache, before the next phase begins.
+    "log.segment.delete.delay.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    # A rebalance shall show the broker's work: with Kafka's defaults nearly all of it is waiting.
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 
 # What Kafka's own start script gives the JVM.
 _JVM_OPTIONS = [

@@ -23,6 +23,8 @@ _NEEDED = re.compile(r"(configure|Makefile|config|dev-conf|src/|examples/|mklove
 
 # The load is plain text over loopback: every optional library stays out, so a compiler is all it needs.
 _LEFT_OUT = ("ssl", "gssapi", "curl", "zstd", "zlib", "lz4-ext", "syslog", "regex-ext")
+_SYSTEM_LIBRARIES = ("-lm", "-ldl", "-lpthread", "-lrt")
+_SHARED = ("wire", "closed_loop")  # sources that are linked into every generator of ours
 
 
 @dataclass(frozen=True)
@@ -30,44 +32,65 @@ class Tools:
     """Where the built programs are."""
 
     requests: Path
+    commits: Path
     e2e: Path
     idle: Path
     rdkafka: Path
+    consumers: Path
 
 
 def build_tools() -> Tools:
     _BUILD.mkdir(exist_ok=True)
     return Tools(
         requests=_build_own("requests"),
+        commits=_build_own("commits"),
         e2e=_build_own("e2e"),
         idle=_build_own("idle"),
         rdkafka=_build_rdkafka_performance(),
+        consumers=_build_own("consumers", with_librdkafka=True),
     )
 
 
-def _build_own(name: str) -> Path:
+def compile_command(name: str, program: Path, *, with_librdkafka: bool = False) -> list[str]:
+    """How one of our own generators is made."""
+    flags = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]
+    sources = [str(_SOURCES / f"{file}.c") for file in (name, *_SHARED)]
+    command = [_need("gcc"), *flags, "-o", str(program), *sources]
+    if with_librdkafka:
+        # As a system's header: its own warnings are not ours to mend.
+        command += ["-isystem", str(_LIBRDKAFKA / "src"), str(_library()), *_SYSTEM_LIBRARIES]
+    return command
+
+
+def _build_own(name: str, *, with_librdkafka: bool = False) -> Path:
     program = _BUILD / name
-    sources = [_SOURCES / f"{name}.c", _SOURCES / "wire.c"]
-    newest = max(file.stat().st_mtime for file in [*sources, _SOURCES / "wire.h"])
+    used = [f"{name}.c", *(f"{shared}{end}" for shared in _SHARED for end in (".c", ".h"))]
+    newest = max((_SOURCES / file).stat().st_mtime for file in used)
     if not program.exists() or program.stat().st_mtime < newest:
-        flags = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]
-        _run([_need("gcc"), *flags, "-o", str(program), *map(str, sources)], _FOLDER)
+        _run(compile_command(name, program, with_librdkafka=with_librdkafka), _FOLDER)
     return program
+
+
+def _library() -> Path:
+    """librdkafka itself, built when it is not there."""
+    library = _LIBRDKAFKA / "src" / "librdkafka.a"
+    if library.exists():
+        return library
+    print("building librdkafka into bench/build (about a minute, once)", flush=True)
+    _need("gcc")
+    make = _need("make")
+    if not (_LIBRDKAFKA / "configure").exists():
+        _unpack_librdkafka()
+    _run(["./configure", *(f"--disable-{name}" for name in _LEFT_OUT)], _LIBRDKAFKA)
+    _run([make, "-C", "src", "-j2", "librdkafka.a"], _LIBRDKAFKA)
+    return library
 
 
 def _build_rdkafka_performance() -> Path:
     program = _BUILD / "rdkafka_performance"
-    if program.exists():
-        return program
-    print("building librdkafka's rdkafka_performance into bench/build (about a minute, once)", flush=True)
-    gcc, make = _need("gcc"), _need("make")
-    if not (_LIBRDKAFKA / "configure").exists():
-        _unpack_librdkafka()
-    _run(["./configure", *(f"--disable-{library}" for library in _LEFT_OUT)], _LIBRDKAFKA)
-    _run([make, "-C", "src", "-j2", "librdkafka.a"], _LIBRDKAFKA)
-    sources = ["examples/rdkafka_performance.c", "src/librdkafka.a"]
-    libraries = ["-lm", "-ldl", "-lpthread", "-lrt"]
-    _run([gcc, "-O2", "-Isrc", "-o", str(program), *sources, *libraries], _LIBRDKAFKA)
+    if not program.exists():
+        sources = ["examples/rdkafka_performance.c", str(_library())]
+        _run([_need("gcc"), "-O2", "-Isrc", "-o", str(program), *sources, *_SYSTEM_LIBRARIES], _LIBRDKAFKA)
     return program
 
 

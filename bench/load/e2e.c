@@ -36,7 +36,7 @@ struct run {
 };
 
 static void send_fetch(struct run *run) {
-    write_u64(run->fetch.data + run->fetch.fetch_offset_at, (uint64_t)run->received);
+    write_u64(run->fetch.data + run->fetch.offset_at, (uint64_t)run->received);
     set_correlation(&run->fetch, (uint32_t)run->received);
     send_all(run->consumer.fd, run->fetch.data, run->fetch.length);
 }

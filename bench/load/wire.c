@@ -244,7 +244,7 @@ void build_fetch(struct request *out, const char *topic, int partition, int max_
     put_uvarint(out, 2);
     put_int(out, (uint64_t)partition, 4);
     put_int(out, (uint64_t)-1, 4);        /* current leader epoch */
-    out->fetch_offset_at = out->length;
+    out->offset_at = out->length;
     put_int(out, 0, 8);                   /* fetch offset */
     put_int(out, (uint64_t)-1, 4);        /* last fetched epoch */
     put_int(out, (uint64_t)-1, 8);        /* log start offset */
@@ -253,6 +253,24 @@ void build_fetch(struct request *out, const char *topic, int partition, int max_
     put_uvarint(out, 1);                  /* no forgotten topics */
     put_uvarint(out, 1);                  /* empty rack */
     put_int(out, 0, 1);
+    finish(out);
+}
+
+void build_offset_commit(struct request *out, const char *group, const char *topic, int partition) {
+    begin(out, API_OFFSET_COMMIT, OFFSET_COMMIT_VERSION, 1);
+    put_compact_string(out, group);
+    put_int(out, (uint64_t)-1, 4);        /* no generation */
+    put_uvarint(out, 1);                  /* empty member id */
+    put_uvarint(out, 0);                  /* no instance id */
+    put_uvarint(out, 2);                  /* one topic */
+    put_compact_string(out, topic);
+    put_uvarint(out, 2);                  /* one partition */
+    put_int(out, (uint64_t)partition, 4);
+    out->offset_at = out->length;
+    put_int(out, 0, 8);                   /* the offset */
+    put_int(out, (uint64_t)-1, 4);        /* leader epoch */
+    put_uvarint(out, 1);                  /* empty metadata */
+    put_int(out, 0, 3);                   /* no tagged fields: partition, topic, request */
     finish(out);
 }
 
@@ -270,6 +288,14 @@ int produce_error(const uint8_t *frame, size_t length, const char *topic) {
     /* correlation id, tagged fields, topic count, name, partition count, partition index, error code */
     size_t at = 4 + 1 + 1 + 1 + strlen(topic) + 1 + 4;
     if (length < at + 2) die("a Produce answer of %zu bytes is too short", length);
+    return (int16_t)(frame[at] << 8 | frame[at + 1]);
+}
+
+/* The one partition's error code in an OffsetCommit answer (frame without its size field). */
+int offset_commit_error(const uint8_t *frame, size_t length, const char *topic) {
+    /* correlation id, tagged fields, throttle time, topic count, name, partition count, index, error code */
+    size_t at = 4 + 1 + 4 + 1 + 1 + strlen(topic) + 1 + 4;
+    if (length < at + 2) die("an OffsetCommit answer of %zu bytes is too short", length);
     return (int16_t)(frame[at] << 8 | frame[at + 1]);
 }
 

@@ -1,6 +1,6 @@
 /*
- * The little of Kafka's wire format that the load generators need: Produce and Fetch requests by topic
- * name, one-record batches with a valid CRC-32C, and latency percentiles. Blocking helpers are for set-up
+ * The little of Kafka's wire format that the load generators need: Produce, Fetch and OffsetCommit requests by
+ * topic name, one-record batches with a valid CRC-32C, and latency percentiles. Blocking helpers are for set-up
  * only; nothing here may allocate or checksum on the measured path.
  */
 #ifndef BENCH_WIRE_H
@@ -11,15 +11,17 @@
 
 #define API_PRODUCE 0
 #define API_FETCH 1
+#define API_OFFSET_COMMIT 8
 #define API_API_VERSIONS 18
 #define PRODUCE_VERSION 11 /* flexible, the topic is named, not given by id */
 #define FETCH_VERSION 12   /* the last version that names the topic */
+#define OFFSET_COMMIT_VERSION 9 /* likewise */
 
 /* A request kept ready to send. The correlation id stands right after size, key and version. */
 struct request {
     uint8_t data[4096];
     size_t length;
-    size_t fetch_offset_at; /* where a Fetch carries its offset */
+    size_t offset_at; /* where a Fetch or an OffsetCommit carries its offset */
 };
 
 /* What both generators need to know about where to send. */
@@ -49,9 +51,11 @@ uint32_t read_uvarint(const uint8_t **at, const uint8_t *end);
 
 void build_produce(struct request *out, const char *topic, int partition, int acks, int value_bytes);
 void build_fetch(struct request *out, const char *topic, int partition, int max_wait_ms, int max_bytes);
+void build_offset_commit(struct request *out, const char *group, const char *topic, int partition);
 void build_api_versions(struct request *out);
 void set_correlation(struct request *request, uint32_t correlation_id);
 int produce_error(const uint8_t *frame, size_t length, const char *topic);
+int offset_commit_error(const uint8_t *frame, size_t length, const char *topic);
 
 /* Sorts the samples (nanoseconds) and prints `"p50_ms": .., "p99_ms": .., "p999_ms": .., "max_ms": ..`. */
 void print_percentiles(uint32_t *samples_ns, size_t count);

@@ -29,6 +29,12 @@ class Sizes:
     many_topics: int = 100
     partitions_per_topic: int = 100
     settle_s: float = 3.0
+    commits_seconds: int = 8
+    group_members: int = 100
+    group_partitions: int = 1_000
+    rebalances: int = 5
+    idle_groups: int = 1_000
+    idle_groups_seconds: float = 15.0
 
 
 QUICK = Sizes(
@@ -41,6 +47,12 @@ QUICK = Sizes(
     idle_messages_1k=200_000,
     many_topics=10,
     settle_s=1.0,
+    commits_seconds=2,
+    group_members=20,
+    group_partitions=200,
+    rebalances=2,
+    idle_groups=100,
+    idle_groups_seconds=6.0,
 )
 
 
