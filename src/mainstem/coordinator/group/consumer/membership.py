@@ -59,9 +59,10 @@ class Membership:
         now_ms: int,
     ) -> Member:
         """Assign anew where that is due, and let the member go a step towards its target."""
+        former_epoch = group.assignment_epoch
         self.targets.update(group, now_ms)
         moved = self._step(group, member, has_subscription_changed, owned, now_ms)
-        self._time_rebalance(group, now_ms)
+        self._time_rebalance(group, group.assignment_epoch != former_epoch, now_ms)
         return moved
 
     def _step(
@@ -98,12 +99,16 @@ class Membership:
             self.state.effects.on_failure(partial(self.timeouts.heard_from, group.group_id, member, now_ms))
         self.patterns.forget_unused(group)
         self.journal.put_epoch(group, group.epoch + 1, self.hashes.of(group.subscribed_topics()))
-        self._time_rebalance(group, now_ms)
+        self._time_rebalance(group, True, now_ms)
 
-    def _time_rebalance(self, group: ConsumerGroup, now_ms: int) -> None:
+    def _time_rebalance(self, group: ConsumerGroup, is_disturbed: bool, now_ms: int) -> None:
+        """One that is over in the same moment counts too."""
         former = group.rebalances
         is_settled = group.state_name() in (STABLE_GROUP, EMPTY)
-        group.rebalances = former.end(now_ms) if is_settled else former.begin(now_ms)
+        if is_disturbed or not is_settled:
+            group.rebalances = group.rebalances.begin(now_ms)
+        if is_settled:
+            group.rebalances = group.rebalances.end(now_ms)
         if group.rebalances is not former:
             self.state.effects.on_failure(partial(setattr, group, "rebalances", former))
 
