@@ -22,7 +22,7 @@ import kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -161,6 +161,13 @@ class PolledMember(Member):
         assert not self._thread.is_alive(), f"{self.client} member {self.name} does not end"
         self.check()
 
+    def take_failure(self) -> BaseException:
+        """What ended it; a member that was meant to fail passes the checks from then on."""
+        self._thread.join(_JOIN_SECONDS)
+        assert self.failure is not None, f"{self.client} member {self.name} goes on"
+        failure, self.failure = self.failure, None
+        return failure
+
     def _guarded_life(self) -> None:
         try:
             self.live()
@@ -177,6 +184,7 @@ class ConfluentMember(PolledMember):
 
     client = "confluent-kafka"
     strategies = ("range", "roundrobin", "cooperative-sticky")
+    _fatal: KafkaException | None = None
 
     def settings(self) -> dict[str, Any]:
         options = self.options
@@ -190,6 +198,7 @@ class ConfluentMember(PolledMember):
             "max.poll.interval.ms": options.max_poll_interval_ms,
             "topic.metadata.refresh.interval.ms": 1000,
             "fetch.wait.max.ms": 50,
+            "error_cb": self.on_error,
         }
         if options.instance_id:
             settings["group.instance.id"] = options.instance_id
@@ -215,6 +224,8 @@ class ConfluentMember(PolledMember):
             while not self._stop.is_set():
                 self._may_poll.wait()
                 message = consumer.poll(_POLL_SECONDS)
+                if self._fatal is not None:
+                    raise self._fatal
                 if message is None:
                     continue
                 error = message.error()
@@ -233,9 +244,9 @@ class ConfluentMember(PolledMember):
             consumer.close()
 
     def on_error(self, error: Any) -> None:
-        """librdkafka hands over passing troubles as messages; only what ends the consumer counts."""
-        if error.fatal() or error.code() == error._AUTO_OFFSET_RESET:
-            raise AssertionError(str(error))
+        """librdkafka tells of passing troubles too; only what ends the consumer counts."""
+        if error.fatal() or error.code() in (KafkaError._FATAL, KafkaError._AUTO_OFFSET_RESET):
+            self._fatal = KafkaException(error)
 
 
 class KafkaPythonMember(PolledMember):
@@ -266,6 +277,7 @@ class KafkaPythonMember(PolledMember):
             broker: so it polls for long, and this ends a poll that finds nothing."""
 
             def _poll_once(self, *arguments: Any, **named: Any) -> Any:
+                member._may_poll.wait()
                 if member._stop.is_set():
                     raise _StoppedError
                 return super()._poll_once(*arguments, **named)
@@ -288,7 +300,6 @@ class KafkaPythonMember(PolledMember):
         try:
             consumer.subscribe(self.topics, listener=Listener())
             while not self._stop.is_set():
-                self._may_poll.wait()
                 for records in consumer.poll(timeout_ms=20_000).values():
                     self.received += [Received(it.topic, it.partition, it.offset, it.value) for it in records]
         except _StoppedError:
