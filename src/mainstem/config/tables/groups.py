@@ -170,6 +170,7 @@ SETTINGS = (
         "bidirectional",
         "Which way a group may change between the classic and the consumer protocol while it is live.",
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional"), ignore_case=True),
+        acted_on=True,
     ),
     Setting(
         "group.consumer.regex.refresh.interval.ms",
