@@ -41,6 +41,7 @@ def test_the_defaults_agree() -> None:
             },
             "is not less than group.streams.session.timeout.ms (45000)",
         ),
+        ({"group.coordinator.rebalance.protocols": "consumer"}, "classic groups cannot be switched off"),
         ({"group.consumer.assignors": "range,sticky"}, 'no assignor "sticky"; allowed: uniform, range'),
         (
             {"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"},

@@ -107,6 +107,12 @@ def _sessions_outlast_heartbeats(cfg: BrokerConfig) -> None:
             )
 
 
+def _classic_groups_are_served(cfg: BrokerConfig) -> None:
+    name = "group.coordinator.rebalance.protocols"
+    if "classic" not in cfg.get(name):
+        raise ConfigError(f"{name}: classic groups cannot be switched off; add classic to the list", name)
+
+
 def _assignors_are_known(cfg: BrokerConfig) -> None:
     for name in cfg.get("group.consumer.assignors"):
         if name not in _ASSIGNORS:
@@ -124,5 +130,6 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _queue_holds_a_request,
     _somebody_can_connect,
     _sessions_outlast_heartbeats,
+    _classic_groups_are_served,
     _assignors_are_known,
 )

@@ -17,6 +17,8 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Any:
+    if "consumer" not in ctx.node.config.get("group.coordinator.rebalance.protocols"):
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     may_see = partial(ctx.authorize, Operation.DESCRIBE, ResourceType.TOPIC)

@@ -20,6 +20,9 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Any:
+    if "consumer" not in ctx.node.config.get("group.coordinator.rebalance.protocols"):
+        groups = [_refused(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids]
+        return ConsumerGroupDescribeResponse(groups=groups)
     refused: list[DescribedGroup] = []
     parts: list[Any] = []
     for group_id in request.group_ids:

@@ -46,6 +46,7 @@ SETTINGS = (
         ),
         "The kinds of groups that are served.",
         EachOf(("consumer", "classic", "share", "streams"), may_be_empty=False),
+        acted_on=True,
     ),
     Setting(
         "group.coordinator.threads", INT, 4, "The number of threads that coordinate groups.", at_least(1)
