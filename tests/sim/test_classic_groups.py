@@ -1,0 +1,121 @@
+"""Classic groups under a long random history, repeatable by its seed: members crash, stall, rejoin and race,
+the broker fails to write and starts again. The rules are in `classic_world.py`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mainstem.coordinator.group.classic.group import ClassicGroup
+from mainstem.coordinator.group.classic.rebalance import Rebalances
+from mainstem.coordinator.group.classic.sync import Syncs
+from mainstem.coordinator.group.offsets import Offsets
+from tests.sim.classic_client import SimulatedClient
+from tests.sim.classic_world import GROUP, Violation, World
+
+SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
+SEEDS_PER_TEST = 50
+TURNS = 120
+CALM_TURNS = 150
+
+
+def simulate(seed: int) -> None:
+    world = World(seed)
+    clients = [
+        SimulatedClient(
+            world,
+            name=f"c{number}",
+            instance_id=f"static{number}" if world.random.random() < 0.3 else None,
+            version=world.random.choice((3, 5, 8, 9)),
+        )
+        for number in range(world.random.randint(1, 5))
+    ]
+    for turn in range(TURNS + CALM_TURNS):
+        world.is_calm = turn >= TURNS
+        for client in world.random.sample(clients, len(clients)):
+            client.step()
+        world.end_turn()
+        group = world.broker.machine.state.groups.get(GROUP)
+        if world.is_calm and _is_settled(group, clients):
+            break
+    else:
+        raise Violation(f"not stable: {[(client.name, client.phase) for client in clients]}")
+    world.rules.stable({client.name: client.owned for client in clients})
+    assert group.rebalances.started == group.rebalances.completed
+
+
+def _is_settled(group: ClassicGroup | None, clients: list[SimulatedClient]) -> bool:
+    """The processes that died are forgotten, those that live take part in one and the same generation."""
+    return (
+        group is not None
+        and group.state_name() == "Stable"
+        and set(group.members) == {client.member_id for client in clients}
+        and all(client.phase == "in" and client.generation == group.generation for client in clients)
+    )
+
+
+@pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST))
+def test_the_rules_hold_whatever_happens(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_TEST):
+        try:
+            simulate(seed)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+# ---- each rule is broken on purpose
+
+
+def _same_generation(self: ClassicGroup, now_ms: int) -> None:
+    generation = self.generation
+    _next_generation(self, now_ms)
+    self.generation = max(1, generation)
+
+
+def _forgetful_assignment(self: Syncs, group: ClassicGroup, request: Any, now_ms: int) -> None:
+    request.assignments = request.assignments[1:]
+    _assign(self, group, request, now_ms)
+
+
+def _nothing(*arguments: Any) -> None:
+    pass
+
+
+def _anything_goes(self: ClassicGroup, *arguments: Any) -> None:
+    pass
+
+
+def _drop_syncs(self: Rebalances, group: ClassicGroup, now_ms: int) -> None:
+    for member in group.members.values():
+        member.sync_token = None
+
+
+_next_generation = ClassicGroup.next_generation
+_assign = Syncs._assign
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken", "rule"),
+    [
+        (ClassicGroup, "next_generation", _same_generation, "owned twice"),
+        (Syncs, "_assign", _forgetful_assignment, "not covered"),
+        (ClassicGroup, "check_offset_commit", _anything_goes, "fenced|moved back"),
+        (Offsets, "replay", _nothing, "lost|moved back"),
+        (Offsets, "_undo_commit", _nothing, "lost"),
+        (Rebalances, "expect", _nothing, "unknown"),
+        (Rebalances, "_refuse_syncs", _drop_syncs, "forgotten"),
+    ],
+)
+def test_a_broken_coordinator_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, broken: Callable[..., None], rule: str
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(Violation, match=rule):
+        _simulate_many(50)
+
+
+def _simulate_many(count: int) -> None:
+    for seed in range(count):
+        simulate(seed)
