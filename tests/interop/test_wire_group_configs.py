@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.apis.k74_list_config_resources import ListConfigResourcesRequest
+from tests.support.kafka_peer import ToolResult, kafka_tool
 from tests.support.shared import session_lock
 from tests.support.target import Target, unique_name, when_settled
 from tests.support.transcript import Transcript
@@ -163,3 +166,29 @@ def test_who_has_settings(target: Target) -> None:
             transcript.note(f"of the kinds {kinds}", _list(client, *kinds))
         transcript.note("in version 0", _list(client, version=0))
     transcript.check()
+
+
+@pytest.mark.peer
+def test_kafkas_own_command_sets_and_shows_them(target: Target) -> None:
+    group = unique_name("group")
+
+    def command(*arguments: str) -> ToolResult:
+        entity = ("--entity-type", "groups", "--entity-name", group)
+        address = ("--bootstrap-server", target.bootstrap_servers)
+        return kafka_tool("kafka.admin.ConfigCommand", *address, *arguments, *entity)
+
+    added = command("--alter", "--add-config", f"{SESSION}=50000,{HEARTBEAT}=6000").check()
+    assert added == f"Completed updating config for group {group}.\n"
+    expected = [
+        f"Dynamic configs for group {group} are:",
+        f"  {HEARTBEAT}=6000 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{HEARTBEAT}=6000, "
+        f"DEFAULT_CONFIG:group.{HEARTBEAT}=5000}}",
+        f"  {SESSION}=50000 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{SESSION}=50000, "
+        f"DEFAULT_CONFIG:group.{SESSION}=45000}}",
+    ]
+    described = when_settled(lambda: command("--describe").check(), lambda text: text.count("\n") == 3)
+    head, *rest = described.splitlines()
+    assert [head, *sorted(rest)] == expected
+    refused = command("--alter", "--add-config", f"{SESSION}=1")
+    assert refused.returncode == 1
+    assert "InvalidConfigurationException" in refused.stderr + refused.stdout
