@@ -14,9 +14,8 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.loads import Loader
 from bench.peers import PEERS, Peer
-from bench.phases.model import PARTITIONS, Bench, Phase, Sizes
+from bench.phases.model import Bench, Phase, Sizes
 from bench.tools import Tools
-from bench.topics import topic
 
 Values = dict[str, list[float]]  # metric -> one value for each repetition
 
@@ -99,25 +98,19 @@ def _warm_peers(plan: Plan, tools: Tools, work_dir: Path) -> Iterator[dict[str, 
             peers[name] = PEERS[name](work_dir / name)
             taken_s = peers[name].start()
             _say(f"{name} is up after {taken_s:.2f} s on {peers[name].bootstrap}; warming up")
-            _warm_up(_bench(peers[name], tools, plan), plan.warmup_s)
+            _warm_up(_bench(peers[name], tools, plan), plan)
         yield peers
     finally:
         for peer in peers.values():
             peer.remove()
 
 
-def _warm_up(bench: Bench, seconds: float) -> None:
-    """All kinds of load by turns, until the time is over: a JVM compiles what runs often."""
-    peer, load = bench.peer, bench.load
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with topic(peer, "warm-up", PARTITIONS) as name:
-            load.produce(name, 100_000, 1024)
-            load.produce(name, 1_000_000, 100)
-            load.consume(name, PARTITIONS, 1_100_000, 100)
-            load.requests(name, PARTITIONS, seconds=3)
-        with topic(peer, "warm-up-e2e", 1) as name:
-            load.end_to_end(name, rate_per_s=1_000, messages=1_000, warmup=0)
+def _warm_up(bench: Bench, plan: Plan) -> None:
+    """Each kind of load that the phases have, until its time is over: a JVM compiles what runs often."""
+    for load in dict.fromkeys(phase.warm_up for phase in plan.phases if not phase.fresh):
+        deadline = time.monotonic() + plan.warmup_s
+        while time.monotonic() < deadline:
+            load(bench)
 
 
 def _say(line: str) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import mean, median
 
 from bench import procfs
@@ -9,11 +10,11 @@ from bench.members.classic import ClassicGroup
 from bench.members.consumer import ConsumerGroup
 from bench.members.coordination import commit_once, delete_groups, wait_for_coordinators
 from bench.members.driver import Driver
-from bench.phases.model import PARTITIONS, Bench, Phase, cpu_of
+from bench.phases.model import PARTITIONS, Bench, CpuUse, Phase, cpu_of
 from bench.stats import Metric, Target
 from bench.topics import topic
 
-COMMIT_GROUPS = 10  # of five consumers each: what one turn of a broker gets belongs to several groups
+_COMMIT_GROUPS = 10  # of five consumers each: what one turn of a broker gets belongs to several groups
 _COMMIT_PARTITIONS = 5
 _SIZE_1K = 1024
 _REBALANCE_TIMEOUT_S = 60.0
@@ -22,17 +23,28 @@ _IDLE_HEARTBEAT_S = 3.0  # the default of every client
 _FORMING_AT_ONCE = 50
 
 
-def _commits(bench: Bench) -> dict[str, float]:
+def _warm_up_groups(bench: Bench) -> None:
+    """A round of every kind of work on groups."""
+    _commit(bench, seconds=4)
+    fewer = replace(bench, sizes=replace(bench.sizes, group_members=40, group_partitions=200, rebalances=3))
+    _rebalance_classic(fewer)
+    _rebalance_consumer(fewer)
+
+
+def _commit(bench: Bench, seconds: int) -> tuple[dict[str, float], CpuUse]:
     port = bench.peer.port
-    groups = [f"commits-{number}" for number in range(COMMIT_GROUPS)]
+    groups = [f"commits-{number}" for number in range(_COMMIT_GROUPS)]
     wait_for_coordinators(port, groups)
     with topic(bench.peer, "commits", _COMMIT_PARTITIONS) as name:
         for group in groups:
             commit_once(port, group, name)
         with cpu_of(bench.peer) as cpu:
-            done = bench.load.commits(
-                name, _COMMIT_PARTITIONS, "commits", COMMIT_GROUPS, bench.sizes.commits_seconds
-            )
+            done = bench.load.commits(name, _COMMIT_PARTITIONS, "commits", _COMMIT_GROUPS, seconds)
+    return done, cpu
+
+
+def _commits(bench: Bench) -> dict[str, float]:
+    done, cpu = _commit(bench, bench.sizes.commits_seconds)
     return {
         "commits_per_s": done["requests_per_s"],
         "cpu_us_per_commit": cpu.seconds * 1e6 / done["requests"],
@@ -190,18 +202,21 @@ PHASES = (
             Metric("p999_ms", "ms"),
         ),
         _commits,
+        warm_up=_warm_up_groups,
     ),
     Phase(
         "rebalance_classic",
         "100 members over 1,000 partitions until stable, classic protocol",
         _rebalance_metrics(),
         _rebalance_classic,
+        warm_up=_warm_up_groups,
     ),
     Phase(
         "rebalance_consumer",
         "the same with the consumer protocol, heartbeats each 100 ms",
         _rebalance_metrics(),
         _rebalance_consumer,
+        warm_up=_warm_up_groups,
     ),
     Phase(
         "consume_group",
@@ -212,6 +227,7 @@ PHASES = (
             Metric("rate_kept_percent", "%", (Target("value_min", 95.0),)),
         ),
         _consume_group,
+        warm_up=_warm_up_groups,
     ),
     Phase(
         "idle_groups",
@@ -222,5 +238,6 @@ PHASES = (
             Metric("rss_mb", "MB"),
         ),
         _idle_groups,
+        warm_up=_warm_up_groups,
     ),
 )

@@ -9,6 +9,7 @@ from bench.loads import Loader
 from bench.pages import warm_pages
 from bench.peers import Peer
 from bench.stats import Metric
+from bench.topics import topic
 
 _WARM_BYTES = 1024**3  # more than any phase writes
 PARTITIONS = 4
@@ -69,9 +70,23 @@ class Bench:
         warm_pages(self.peer.data_dir.parent, _WARM_BYTES)
 
 
+def warm_up_records(bench: Bench) -> None:
+    """A round of every kind of load on records."""
+    peer, load = bench.peer, bench.load
+    with topic(peer, "warm-up", PARTITIONS) as name:
+        load.produce(name, 100_000, 1024)
+        load.produce(name, 1_000_000, 100)
+        load.consume(name, PARTITIONS, 1_100_000, 100)
+        load.requests(name, PARTITIONS, seconds=3)
+    with topic(peer, "warm-up-e2e", 1) as name:
+        load.end_to_end(name, rate_per_s=1_000, messages=1_000, warmup=0)
+
+
 @dataclass(frozen=True)
 class Phase:
-    """`run` gives a value for every metric. With `fresh`, its peer is new and not yet started."""
+    """`run` gives a value for every metric. With `fresh`, its peer is new and not yet started; else it has
+    been warmed up with `warm_up`, again and again.
+    """
 
     name: str
     title: str
@@ -79,6 +94,7 @@ class Phase:
     run: Callable[[Bench], dict[str, float]]
     fresh: bool = False
     repeats_max: int | None = None
+    warm_up: Callable[[Bench], None] = warm_up_records
 
 
 @dataclass
