@@ -7,21 +7,18 @@ client's reason (KIP-800), 9 a leader that has nothing to assign (KIP-814).
 from typing import Any
 
 from mainstem.broker.context import RequestContext
+from mainstem.coordinator.group.classic.responses import join_error
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
-
-# From this version on no protocol is null, before it is the empty string.
-_NULL_PROTOCOL_NAME = 7
 
 
 def handle(ctx: RequestContext, request: JoinGroupRequest) -> Any:
     version = ctx.version
 
     def fail(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-        name = None if version >= _NULL_PROTOCOL_NAME else ""
-        return JoinGroupResponse(error_code=error, protocol_name=name, member_id=member_id)
+        return join_error(error, member_id, version)
 
     if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         return fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
