@@ -17,7 +17,7 @@ from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups_description import describe as describe_groups
 from mainstem.cli.groups_description import no_such_group
-from mainstem.cli.groups_lag import GroupLag, collect
+from mainstem.cli.groups_lag import GroupLag, collect_all
 from mainstem.cli.groups_options import Json, MaybeGroupNames
 from mainstem.cli.groups_requests import GroupRequests
 from mainstem.cli.render import examples, print_json, print_table, say
@@ -173,7 +173,7 @@ def _collected(names: list[str] | None, bootstrap: str, *, with_times: bool) -> 
         for name in names or []:
             if name not in facts:
                 raise no_such_group(name, (group.group_id for group in _listed(requests, admin, bootstrap)))
-    return [collect(admin, bootstrap, group, with_times=with_times) for group in facts.values()]
+    return collect_all(bootstrap, facts.values(), with_times=with_times)
 
 
 def _spelled(given: list[str], known: tuple[str, ...], option: str) -> list[str]:
