@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
+from tests.cli.group_members import commit
 from tests.support.target import unique_name
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -44,6 +45,19 @@ def test_topics_are_a_table_on_a_terminal_and_names_in_a_pipe(broker: Broker, ma
     assert re.search(rf"{name}\s+2\s+1", shown)
     assert "─" in shown
     assert name in mainstem("topics", "list").stdout.splitlines()
+
+
+def test_groups_and_plans_are_tables_on_a_terminal(broker: Broker, mainstem: Mainstem) -> None:
+    topic, group = unique_name("topic"), unique_name("group")
+    mainstem("topics", "create", topic, "--partitions", "1")
+    commit(broker.bootstrap_servers, group, topic, 0)
+    listed = on_terminal(broker, "groups", "list")
+    assert re.search(r"group\s+type\s+state", listed)
+    assert re.search(rf"{group}\s+classic\s+Empty", listed)
+    planned = on_terminal(broker, "groups", "reset-offsets", group, "--all-topics", "--to-latest")
+    plan, _, remark = planned.partition("nothing is changed yet")
+    assert re.search(rf"{topic}\s+0\s+0\s+0\s+0\s", plan)
+    assert "--execute" in remark
 
 
 def test_the_title_of_a_description_stays_on_one_line(broker: Broker, mainstem: Mainstem) -> None:
