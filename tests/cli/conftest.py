@@ -13,8 +13,15 @@ Mainstem = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """One broker for all tests of the command; each test uses topics of its own."""
-    with Broker() as running:
+    """One broker for all tests of the command; each test uses topics and groups of its own. Members of the
+    consumer protocol hear of their partitions with a heartbeat, so these are frequent here.
+    """
+    config = {
+        "group.consumer.heartbeat.interval.ms": 500,
+        "group.consumer.min.heartbeat.interval.ms": 500,
+        "group.consumer.assignment.interval.ms": 0,
+    }
+    with Broker(config=config) as running:
         yield running
 
 

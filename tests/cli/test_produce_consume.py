@@ -128,7 +128,7 @@ def test_what_does_not_exist_is_named(mainstem: Mainstem, topic: str, tmp_path: 
     cases = {
         ("consume", "nothing-like-it"): "there is no topic 'nothing-like-it'",
         ("consume", topic, "--partition", "9"): f"{topic} has no partition 9",
-        ("consume", topic, "--offset", "5", "-e"): "partition 0 does not hold that offset",
+        ("consume", topic, "-p", "0", "--offset", "5", "-e"): "partition 0 does not hold that offset",
         ("produce", topic, "--partition", "9"): f"{topic} has no partition 9: it has 3",
         ("produce", topic, "--file", str(tmp_path / "absent")): "cannot read ",
         ("produce", "bad name"): "bad name: ",
