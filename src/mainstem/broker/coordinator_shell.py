@@ -95,6 +95,10 @@ class CoordinatorShell(Generic[M]):
         """Of the partitions that are loaded."""
         return [shard.machine for shard in self._shards.values() if shard.loading is None]
 
+    def has_begun(self, topic_id: bytes) -> bool:
+        """Whether it has taken over that topic; a new one is in the image before its logs are made."""
+        return self._topic_id == topic_id
+
     def metadata_changed(self) -> None:
         """Take over the partitions that this node leads now, let go of those that it does not."""
         topic = self._node.image.topics_by_name.get(self._topic)

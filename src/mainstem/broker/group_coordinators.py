@@ -91,7 +91,8 @@ class GroupCoordinators:
 
     async def ensure_topic(self) -> None:
         """Make `__consumer_offsets` if it is not there; KafkaError when that cannot be done."""
-        if CONSUMER_OFFSETS in self._node.image.topics_by_name:
+        known = self._node.image.topics_by_name.get(CONSUMER_OFFSETS)
+        if known is not None and self.shell.has_begun(known.topic_id):
             return
         config = self._node.config
         # A cluster of fewer nodes than the setting asks for gets as many replicas as it can have.

@@ -1,0 +1,33 @@
+"""The first requests for a coordinator: nobody is sent to one that is still being made."""
+
+import asyncio
+from typing import Any
+
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS
+from mainstem.testing import Broker
+
+
+def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
+    async def main() -> None:
+        async with Broker.in_process() as broker:
+            node = broker.node
+            may_go_on = asyncio.Event()
+            make_logs = node.replicas.apply
+
+            async def make_logs_slowly(*arguments: Any) -> None:
+                await may_go_on.wait()
+                await make_logs(*arguments)
+
+            setattr(node.replicas, "apply", make_logs_slowly)  # noqa: B010 - typed, it could not be replaced
+            first = asyncio.create_task(node.groups.ensure_topic())
+            while CONSUMER_OFFSETS not in node.image.topics_by_name:
+                await asyncio.sleep(0.001)
+            second = asyncio.create_task(node.groups.ensure_topic())
+            await asyncio.sleep(0)
+            assert not second.done()
+            may_go_on.set()
+            await second
+            assert node.groups.partition_of("g") in node.groups.shell.partitions
+            await first
+
+    asyncio.run(asyncio.wait_for(main(), 60))
