@@ -158,9 +158,7 @@ class ClassicGroup:
     def elect_joined_leader(self) -> bool:
         """Whether a member that has joined is the leader now; one that has not joined is replaced."""
         leader = None if self.leader_id is None else self.members.get(self.leader_id)
-        if leader is None:
-            return False
-        if leader.join_token is None:
+        if leader is None or leader.join_token is None:
             joined = (member for member in self.members.values() if member.join_token is not None)
             leader = next(joined, None)
             if leader is None:

@@ -48,7 +48,7 @@ def read_group(state: GroupState, group_id: str, value: GroupMetadataValue) -> C
     group.phase = Phase.STABLE if value.members else Phase.EMPTY
     group.generation = value.generation
     group.protocol_type = value.protocol_type
-    group.protocol_name = value.protocol
+    group.protocol_name = (value.protocol or "") if value.members else value.protocol
     group.leader_id = value.leader
     for stored in value.members:
         member = ClassicMember(
