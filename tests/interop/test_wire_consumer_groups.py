@@ -183,8 +183,8 @@ def test_subscriptions_and_topics_that_change(target: Target) -> None:
     two = transcript.stand_in(target.create_topic(partitions=2), "two")
     with WireClient(target) as client:
         group = transcript.stand_in(new_prompt_group(client), "group")
-        one_id = transcript.stand_in(topic_id(client, one), "id of one")
-        two_id = transcript.stand_in(topic_id(client, two), "id of two")
+        transcript.stand_in(topic_id(client, one), "id of one")
+        transcript.stand_in(topic_id(client, two), "id of two")
         member = GroupMember(client, group, "member")
         transcript.note("a topic that is not there", member.join("no-such-topic"))
         transcript.note("subscribe to one", member.beat(subscribed_topic_names=[one]))
@@ -203,7 +203,6 @@ def test_subscriptions_and_topics_that_change(target: Target) -> None:
         gone = when_settled(member.beat, lambda answer: answer.assignment is not None)
         transcript.note("one is deleted", gone)
         transcript.note("describe", describe(client, group))
-        assert one_id != two_id
     transcript.check()
 
 
@@ -236,7 +235,7 @@ def test_patterns(target: Target) -> None:
     pattern = transcript.stand_in(f"{prefix}-.*", "pattern")
     with WireClient(target) as client:
         group = transcript.stand_in(new_prompt_group(client), "group")
-        one_id = transcript.stand_in(topic_id(client, one), "id of one")
+        transcript.stand_in(topic_id(client, one), "id of one")
         member, other = GroupMember(client, group, "member"), GroupMember(client, group, "other")
         transcript.note("join", member.join(subscribed_topic_regex=pattern))
         matched = when_settled(member.beat, lambda answer: answer.assignment is not None)
@@ -255,7 +254,6 @@ def test_patterns(target: Target) -> None:
             "names and no pattern in a join",
             member.join(subscribed_topic_names=[], subscribed_topic_regex=None),
         )
-        assert one_id
     transcript.check()
 
 

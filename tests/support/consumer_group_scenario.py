@@ -94,7 +94,8 @@ def describe(
     answer = client.call(ConsumerGroupDescribeRequest(list(groups), **fields), version)
     answer.groups.sort(key=lambda group: (group.error_code, group.group_id))
     for group in answer.groups:
-        group.members.sort(key=lambda member: member.member_id)
+        # Classic members last: their ids are random.
+        group.members.sort(key=lambda member: (-member.member_type, member.member_id))
         for member in group.members:
             member.subscribed_topic_names.sort()
             for assignment in (member.assignment, member.target_assignment):

@@ -64,7 +64,7 @@ class Upgrades:
             raise _cannot(classic, "a member describes itself in a way that cannot be read") from None
         if classic.phase is Phase.STABLE:
             group.metadata_hash = self._hashes.of(group.subscribed_topics())
-        # Otherwise the rebalance is not over: without a hash, the first heartbeat brings a new epoch for sure.
+        # Otherwise its rebalance is not over: without a hash the first heartbeat brings a new epoch for sure.
         return group
 
     def run(self, classic: ClassicGroup, group: ConsumerGroup, now_ms: int) -> None:
