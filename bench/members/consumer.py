@@ -3,6 +3,7 @@ and takes partitions on its own and says when it has.
 """
 
 import uuid
+from random import Random
 
 from bench.errors import BenchError
 from bench.members.coordination import NOT_YET
@@ -31,6 +32,7 @@ class ConsumerGroup:
         self.partitions = partitions
         self.members = [ConsumerMember(self, driver.connect()) for _ in range(members)]
         self._left: list[ConsumerMember] = []
+        self._random = Random(members)
 
     @property
     def is_stable(self) -> bool:
@@ -56,9 +58,12 @@ class ConsumerGroup:
             member.pause()
 
     def leave_one(self) -> None:
-        """One member leaves; the others go on to heartbeat, their moments spread over the interval."""
+        """One member leaves; the others go on to heartbeat, their moments spread over the interval.
+
+        In any order but that of joining: whom an assignor serves first must not matter.
+        """
         self._leave(self.members.pop())
-        for number, member in enumerate(self.members):
+        for number, member in enumerate(self._random.sample(self.members, len(self.members))):
             member.resume(number / len(self.members))
 
     def leave_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Around the members: finding the coordinator before a phase, and removing its groups afterwards."""
+"""Around the members: finds coordinators and sets groups up before a phase, removes them afterwards."""
 
 import time
 
@@ -11,11 +11,19 @@ from mainstem.protocol.apis.k08_offset_commit import (
 )
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k42_delete_groups import DeleteGroupsRequest
+from mainstem.protocol.apis.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from mainstem.protocol.errors import ErrorCode
 
 _FIND_COORDINATOR_VERSION = 4
 _OFFSET_COMMIT_VERSION = 9
 _DELETE_GROUPS_VERSION = 2
+_ALTER_CONFIGS_VERSION = 1
+_GROUP_RESOURCE = 32
+_SET = 0
 # A coordinator that is about to be there.
 NOT_YET = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -55,6 +63,15 @@ def commit_once(port: int, group: str, topic: str, timeout_s: float = 60.0) -> N
         if error not in NOT_YET:
             raise BenchError(f"a commit to {group} was answered with error code {error}")
         _pause(deadline, f"a commit to {group}")
+
+
+def set_group_config(port: int, group: str, name: str, value: str) -> None:
+    setting = AlterableConfig(name=name, config_operation=_SET, value=value)
+    resource = AlterConfigsResource(resource_type=_GROUP_RESOURCE, resource_name=group, configs=[setting])
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (answer,) = ask(port, request, _ALTER_CONFIGS_VERSION).responses
+    if answer.error_code:
+        raise BenchError(f"cannot set {name} of {group}: {answer.error_message}")
 
 
 def delete_groups(port: int, groups: list[str]) -> None:

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from statistics import mean, median
+from statistics import median
 
 from bench import procfs
 from bench.members.classic import ClassicGroup
 from bench.members.consumer import ConsumerGroup
-from bench.members.coordination import commit_once, delete_groups, wait_for_coordinators
+from bench.members.coordination import commit_once, delete_groups, set_group_config, wait_for_coordinators
 from bench.members.driver import Driver
 from bench.phases.model import PARTITIONS, Bench, CpuUse, Phase, cpu_of
 from bench.stats import Metric, Target
@@ -64,12 +64,16 @@ def _rebalance_classic(bench: Bench) -> dict[str, float]:
 
 def _rebalance_consumer(bench: Bench) -> dict[str, float]:
     sizes = bench.sizes
+    unbatched = "rebalance-unbatched"
     with topic(bench.peer, "rebalance", sizes.group_partitions) as name:
 
         def new_group(driver: Driver, group_id: str) -> ConsumerGroup:
             return ConsumerGroup(driver, group_id, name, sizes.group_partitions, sizes.group_members)
 
-        return _rebalance(bench, "rebalance-consumer", new_group)
+        batched = _rebalance(bench, "rebalance-consumer", new_group)
+        set_group_config(bench.peer.port, unbatched, "consumer.assignment.interval.ms", "0")
+        at_each_change = _rebalance(bench, unbatched, new_group)
+    return {**batched, **{f"unbatched_{key}": value for key, value in at_each_change.items()}}
 
 
 def _rebalance(
@@ -124,14 +128,16 @@ def _consume_group(bench: Bench) -> dict[str, float]:
             return done.megabytes_per_s
 
         rate(None)  # the first reader pays for what is not warm
-        # Plain before and after, so that a machine that gets slower or faster meanwhile does not show.
-        plain, grouped = [rate(None)], [rate(group_id), rate(group_id)]
-        plain.append(rate(None))
+        # Interleaved, so that a machine that gets slower or faster meanwhile does not show.
+        order = (None, group_id, group_id, None) * bench.sizes.consume_rounds
+        rates = [(group, rate(group)) for group in order]
     delete_groups(bench.peer.port, [group_id])
+    grouped = median(value for group, value in rates if group)
+    plain = median(value for group, value in rates if not group)
     return {
-        "group_mb_per_s": mean(grouped),
-        "plain_mb_per_s": mean(plain),
-        "rate_kept_percent": 100 * mean(grouped) / mean(plain),
+        "group_mb_per_s": grouped,
+        "plain_mb_per_s": plain,
+        "rate_kept_percent": 100 * grouped / plain,
     }
 
 
@@ -183,11 +189,9 @@ def _dissolve(driver: Driver, groups: list[ClassicGroup]) -> None:
     driver.run_until(lambda: all(group.is_gone for group in groups), 60.0, "leaving")
 
 
-def _rebalance_metrics() -> tuple[Metric, ...]:
-    return (
-        Metric("all_join_ms", "ms", (Target("ratio_max", 1.0),)),
-        Metric("one_leaves_ms", "ms", (Target("ratio_max", 1.0),)),
-    )
+def _rebalance_metrics(prefix: str = "") -> tuple[Metric, ...]:
+    names = ("all_join_ms", "one_leaves_ms")
+    return tuple(Metric(f"{prefix}{name}", "ms", (Target("ratio_max", 1.0),)) for name in names)
 
 
 PHASES = (
@@ -214,7 +218,7 @@ PHASES = (
     Phase(
         "rebalance_consumer",
         "the same with the consumer protocol, heartbeats each 100 ms",
-        _rebalance_metrics(),
+        _rebalance_metrics() + _rebalance_metrics("unbatched_"),
         _rebalance_consumer,
         warm_up=_warm_up_groups,
     ),

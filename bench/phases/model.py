@@ -34,6 +34,7 @@ class Sizes:
     group_members: int = 100
     group_partitions: int = 1_000
     rebalances: int = 5
+    consume_rounds: int = 2
     idle_groups: int = 1_000
     idle_groups_seconds: float = 15.0
 
@@ -52,6 +53,7 @@ QUICK = Sizes(
     group_members=20,
     group_partitions=200,
     rebalances=2,
+    consume_rounds=1,
     idle_groups=100,
     idle_groups_seconds=6.0,
 )

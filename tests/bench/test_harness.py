@@ -18,6 +18,7 @@ from bench.phases.model import QUICK
 from bench.report import format_number, make_report, markdown_table, text_table
 from bench.runner import Plan, Results, alternate
 from bench.stats import Summary, Target, ratio, summarise
+from bench.tools import compile_command
 from bench.wire import metadata_frame, parse_metadata
 
 PRODUCED = (
@@ -137,13 +138,10 @@ def test_a_process_has_cpu_time_and_memory() -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-@pytest.mark.parametrize("name", ["requests", "e2e", "idle"])
+@pytest.mark.parametrize("name", ["requests", "commits", "e2e", "idle"])
 def test_load_generators_compile_without_warnings(name: str, tmp_path: Path) -> None:
-    sources = PAGE.parents[1] / "bench" / "load"
-    flags = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]
     program = tmp_path / name
-    command = ["gcc", *flags, "-o", str(program), str(sources / f"{name}.c"), str(sources / "wire.c")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(compile_command(name, program), check=True, timeout=60)
     refused = subprocess.run([str(program)], capture_output=True, text=True, timeout=10, check=False)
     assert refused.returncode == 1
     assert "--port" in refused.stderr
