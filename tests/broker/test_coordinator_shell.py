@@ -186,11 +186,19 @@ async def test_an_event_that_breaks_off_leaves_nothing_behind(
 ) -> None:
     run = await _run(broker, client)
 
+    another = Answer()
+
     def broken(machine: Registers, token: Token, now_ms: int) -> None:
-        machine.put(Answer(), a="1")
+        machine.put(another, a="1")
+        raise ZeroDivisionError
+
+    def broken_late(machine: Registers, token: Token, now_ms: int) -> None:
+        machine.put(token, a="1")
         raise ZeroDivisionError
 
     assert run.send(broken).answer is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert another.answer is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert run.send(broken_late).answer is ErrorCode.UNKNOWN_SERVER_ERROR
     assert await _answered(run.put(b="1")) == [b"nothing"]
     assert run.machine.values == {b"b": b"1"}
     assert run.batches() == [1]

@@ -181,8 +181,8 @@ class CoordinatorShell(Generic[M]):
             event(shard.machine, token, self._node.clock.now_ms())
         except Exception:
             logger.exception("an event for %s failed", shard.partition)
-            self._forget_event(shard)
-            token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if not self._forget_event(shard, token):
+                token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
         self._after_event(shard)
 
     def _run(self, shard: Shard[M], event: Callable[[M], None]) -> None:
@@ -194,13 +194,17 @@ class CoordinatorShell(Generic[M]):
             self._forget_event(shard)
         self._after_event(shard)
 
-    def _forget_event(self, shard: Shard[M]) -> None:
-        """Take back what an event did before it broke off."""
+    def _forget_event(self, shard: Shard[M], token: Token | None = None) -> bool:
+        """Take back what an event did before it broke off; whether `token` was among those it answered."""
         effects = shard.machine.effects
+        replies, effects.replies = effects.replies, []
         for undo in reversed(effects.undo):
             undo()
         effects.undo.clear()
         effects.records.clear()
+        for answered, _ in replies:
+            answered.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return any(answered is token for answered, _ in replies)
 
     def _after_event(self, shard: Shard[M]) -> None:
         effects = shard.machine.effects
