@@ -1,23 +1,32 @@
 """Members of groups and committed offsets for the tests of `mainstem groups`, made with librdkafka."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.support.target import when_settled
 
 _TIMEOUT_S = 60
 
 
 @contextmanager
 def members(
-    bootstrap: str, group: str, topic: str, owned: tuple[int, ...], **settings: Any
+    bootstrap: str,
+    group: str,
+    topic: str,
+    owned: tuple[int, ...],
+    joined: Sequence[Consumer] = (),
+    **settings: Any,
 ) -> Iterator[list[Consumer]]:
-    """As many members as `owned` has numbers, the first of which has that many partitions, and so on."""
+    """As many members as `owned` has numbers, each with one of these numbers of partitions. Those that have
+    `joined` before are among them.
+    """
     with ExitStack() as stack:
-        joined = []
-        for number in range(len(owned)):
+        joined = list(joined)
+        for number in range(len(joined), len(owned)):
             consumer = Consumer(
                 {
                     "bootstrap.servers": bootstrap,
@@ -55,8 +64,14 @@ def commit(bootstrap: str, group: str, topic: str, *offsets: int) -> None:
     positions = [
         TopicPartition(topic, number, offset) for number, offset in enumerate(offsets) if offset >= 0
     ]
-    for position in consumer.commit(offsets=positions, asynchronous=False) or []:
-        assert position.error is None, position.error
+
+    def ask() -> None:
+        for position in consumer.commit(offsets=positions, asynchronous=False) or []:
+            if position.error is not None:
+                raise KafkaException(position.error)
+
+    # The first group of a cluster finds a coordinator before Apache Kafka has loaded it.
+    when_settled(ask, lambda _: True)
     consumer.close()
 
 

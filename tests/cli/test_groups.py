@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -70,7 +71,7 @@ def test_members_are_shown_with_their_partitions_and_lag(
     broker: Broker, mainstem: Mainstem, topic: str, protocol: str
 ) -> None:
     group = unique_name("members")
-    settings = {"group.protocol": protocol, "auto.offset.reset": "latest"}
+    settings: Any = {"group.protocol": protocol, "auto.offset.reset": "latest"}
     commit(broker.bootstrap_servers, group, topic, 0, 0, 0)
     with members(broker.bootstrap_servers, group, topic, (1, 2), **settings):
         fill(broker, topic)
@@ -97,6 +98,22 @@ def test_members_are_shown_with_their_partitions_and_lag(
         assert table[0].startswith(f"{group}  type {protocol}  state Stable  members 2  assignor ")
         assert table[1].split()[:5] == ["member", "client", "host", "partitions", "lag"]
         assert len(table) == 4
+
+
+def test_a_group_between_the_protocols_shows_who_speaks_which(
+    broker: Broker, mainstem: Mainstem, topic: str
+) -> None:
+    group = unique_name("mixed")
+    servers = broker.bootstrap_servers
+    with members(servers, group, topic, (3,)) as old:
+        modern = {"group.protocol": "consumer"}
+        with members(servers, group, topic, (2, 1), joined=old, **modern):
+            shown = group_json(mainstem, "describe", group)
+            assert shown["type"] == "consumer"
+            assert sorted(member["protocol"] for member in shown["members"]) == ["classic", "consumer"]
+            header, *rows = mainstem("groups", "members", group).stdout.splitlines()[1:]
+            assert header.split()[:6] == ["member", "client", "host", "partitions", "lag", "protocol"]
+            assert sorted(row.split()[5] for row in rows) == ["classic", "consumer"]
 
 
 def test_lag_is_told_in_records_and_time_by_partition_by_member_and_in_sum(

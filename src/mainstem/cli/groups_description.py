@@ -9,14 +9,12 @@ from __future__ import annotations
 import difflib
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
-
-from msgspec import Struct
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups_requests import GroupRequests, TopicPartition, check
 from mainstem.cli.wire import Connection
-from mainstem.protocol import codec
 from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from mainstem.protocol.apis.k69_consumer_group_describe import (
@@ -25,7 +23,6 @@ from mainstem.protocol.apis.k69_consumer_group_describe import (
     Member,
 )
 from mainstem.protocol.errors import ErrorCode, ProtocolError
-from mainstem.protocol.schema import I32, DataMessage
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 INACTIVE_STATES = frozenset({"Empty", "Dead"})
@@ -64,25 +61,6 @@ class GroupFacts(NamedTuple):
     @property
     def is_active(self) -> bool:
         return bool(self.members) or self.state not in INACTIVE_STATES
-
-
-class EmbeddedTopic(Struct, gc=False):
-    topic: str = ""
-    partitions: list[I32] = []
-
-
-class EmbeddedAssignment(Struct, gc=False):
-    """The assignment that a consumer of the classic protocol gets; what follows it is its assignor's own."""
-
-    SCHEMA: ClassVar = DataMessage(versions="0")
-    topics: list[EmbeddedTopic] = []
-
-
-class EmbeddedSubscription(Struct, gc=False):
-    """The topics that a consumer of the classic protocol asks for; more follows."""
-
-    SCHEMA: ClassVar = DataMessage(versions="0")
-    topics: list[str] = []
 
 
 def describe(requests: GroupRequests, group_ids: Iterable[str]) -> dict[str, GroupFacts]:
@@ -190,8 +168,15 @@ def _consumer_member(member: Member) -> MemberFacts:
 
 
 def _classic_member(member: DescribedGroupMember, readable: bool) -> MemberFacts:
-    topics = _embedded(EmbeddedSubscription, member.member_metadata) if readable else None
-    assignment = _embedded(EmbeddedAssignment, member.member_assignment) if readable else None
+    topics: list[str] = []
+    assignment: list[TopicPartition] = []
+    if readable:
+        from mainstem.coordinator.group.consumer.embedded_protocol import read_assignment, read_subscription
+
+        with suppress(ProtocolError):  # not filled while there is a rebalance
+            topics = sorted(read_subscription(member.member_metadata).topics)
+            assigned = read_assignment(member.member_assignment).assigned_partitions
+            assignment = [(item.topic, number) for item in assigned for number in item.partitions]
     return MemberFacts(
         member.member_id,
         member.group_instance_id,
@@ -199,11 +184,9 @@ def _classic_member(member: DescribedGroupMember, readable: bool) -> MemberFacts
         member.client_host,
         "classic",
         None,
-        sorted(topics.topics) if topics else [],
+        topics,
         None,
-        [(item.topic, number) for item in assignment.topics for number in item.partitions]
-        if assignment
-        else [],
+        assignment,
         None,
     )
 
@@ -212,13 +195,3 @@ def _pairs(assignment: Assignment) -> list[TopicPartition]:
     return [
         (item.topic_name, partition) for item in assignment.topic_partitions for partition in item.partitions
     ]
-
-
-def _embedded(cls: type[Any], data: bytes) -> Any:
-    """The leading part of bytes that begin with a version; None while a rebalance has not filled them."""
-    if len(data) <= 2:
-        return None
-    try:
-        return codec.decoder(cls, 0)(data, 2, len(data))[0]
-    except ProtocolError:
-        return None

@@ -44,12 +44,14 @@ def show_members(found: GroupLag) -> None:
     static = any(member.instance_id is not None for member in group.members)
     moving = any(_moving(member) for member in group.members)
     epochs = any(member.epoch is not None for member in group.members)
-    columns = ["member", "client", "host", "partitions", "lag"]
+    mixed = len({member.protocol for member in group.members}) > 1
+    columns = ["member", "client", "host", "partitions", "lag", *(["protocol"] * mixed)]
     columns += ["instance"] * static + ["epoch"] * epochs + ["target"] * moving + ["subscription"]
     rows = []
     for member in group.members:
         row: list[str | int] = [member.member_id, member.client_id, member.host]
         row += [partitions_text(member.assignment), _number(found.of_member(member).records)]
+        row += [member.protocol] * mixed
         row += [member.instance_id or NONE] * static
         row += [_number(member.epoch)] * epochs
         row += [partitions_text(member.target or []) if _moving(member) else NONE] * moving
