@@ -4,6 +4,7 @@ connection to its coordinator.
 Deliberately not asyncio: between an answer and the next request stands nothing but the member's own code.
 """
 
+import gc
 import heapq
 import itertools
 import selectors
@@ -11,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Self
 
 from bench.errors import BenchError
@@ -18,7 +20,7 @@ from mainstem.protocol import codec, registry
 from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
 
 _CLIENT_ID = "bench"
-_RECEIVE_BYTES = 1 << 18
+_BUFFER = memoryview(bytearray(1 << 18))  # what was received is copied out of it at once
 _SIZE = struct.Struct(">i")
 
 OnAnswer = Callable[[Any], None]
@@ -35,9 +37,11 @@ class Driver:
         self._channels: list[Channel] = []
 
     def __enter__(self) -> Self:
+        gc.disable()  # a collection between two requests would be measured
         return self
 
     def __exit__(self, *error: object) -> None:
+        gc.enable()
         self._selector.close()
         for channel in self._channels:
             channel.close()
@@ -101,11 +105,11 @@ class Channel:
         self._socket.sendall(frame([header, codec.encode(request, version)]))
 
     def on_readable(self) -> None:
-        chunk = self._socket.recv(_RECEIVE_BYTES)
-        if not chunk:
+        count = self._socket.recv_into(_BUFFER)
+        if not count:
             raise BenchError("the broker closed a member's connection")
         received = self._received
-        received += chunk
+        received += _BUFFER[:count]
         if len(received) < _SIZE.size or len(received) < _SIZE.size + _SIZE.unpack_from(received)[0]:
             return
         payload = bytes(memoryview(received)[_SIZE.size :])
@@ -116,7 +120,12 @@ class Channel:
         answered, position = decode_response_header(key, version, payload, 0, len(payload))
         if answered != self._correlation_id:
             raise BenchError("answers came out of order")
-        on_answer(codec.decode(registry.response_class(key), version, payload[position:]))
+        on_answer(_decoder(key, version)(payload, position, len(payload))[0])
+
+
+@cache
+def _decoder(key: int, version: int) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    return codec.decoder(registry.response_class(key), version)
 
 
 def ask(port: int, request: Any, version: int, timeout_s: float = 60.0) -> Any:
