@@ -272,6 +272,7 @@ class _Session:
 
     def _group_config(self, **settings: str) -> None:
         self._group_settings.update(settings)
+        self._topics.version += 1
 
     def _topic(self, **partitions: str) -> None:
         """A new topic, one that grows, or with 0 one that goes."""

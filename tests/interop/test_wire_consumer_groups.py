@@ -6,7 +6,13 @@ from mainstem.protocol.apis.k16_list_groups import ListGroupsRequest
 from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from mainstem.protocol.apis.k42_delete_groups import DeleteGroupsRequest
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.support.consumer_group_scenario import GroupMember, describe, new_prompt_group, owned
+from tests.support.consumer_group_scenario import (
+    GroupMember,
+    alter_group,
+    describe,
+    new_prompt_group,
+    owned,
+)
 from tests.support.offset_scenario import new_group, offset_commit, offset_fetch, position
 from tests.support.scenario import topic_id
 from tests.support.target import Target, unique_name, when_settled
@@ -224,6 +230,20 @@ def test_assignors_racks_and_clients(target: Target) -> None:
         transcript.note("two assignors, one member each: no new epoch from the name alone", first.beat())
         missing = transcript.stand_in(unique_name("group"), "no such group")
         transcript.note("describe several", describe(client, missing, group, missing))
+    transcript.check()
+
+
+def test_a_setting_of_a_live_group(target: Target) -> None:
+    transcript = Transcript(target, "consumer_heartbeat_settings")
+    topic = transcript.stand_in(target.create_topic(), "topic")
+    with WireClient(target) as client:
+        group = transcript.stand_in(new_prompt_group(client), "group")
+        transcript.stand_in(topic_id(client, topic), "topic id")
+        member = GroupMember(client, group, "member")
+        transcript.note("join", member.join(topic))
+        alter_group(client, group, "consumer.heartbeat.interval.ms", "6000")
+        changed = when_settled(member.beat, lambda answer: answer.heartbeat_interval_ms == 6000)
+        transcript.note("another interval", changed)
     transcript.check()
 
 

@@ -22,21 +22,25 @@ from tests.support.target import when_settled
 from tests.support.wire import WireClient
 
 _GROUP_RESOURCE = 32
-_INTERVAL = "consumer.assignment.interval.ms"
 
 
 def new_prompt_group(client: WireClient) -> str:
     """A group id that nobody has, whose members never wait for the next assignment."""
     group = new_group(client)
-    resource = AlterConfigsResource(_GROUP_RESOURCE, group, [AlterableConfig(_INTERVAL, 0, "0")])
+    alter_group(client, group, "consumer.assignment.interval.ms", "0")
+    return group
+
+
+def alter_group(client: WireClient, group: str, name: str, value: str) -> None:
+    """Give a group a setting of its own, and wait until the broker shows it."""
+    resource = AlterConfigsResource(_GROUP_RESOURCE, group, [AlterableConfig(name, 0, value)])
     answer = client.call(IncrementalAlterConfigsRequest([resource]))
     assert answer.responses[0].error_code == 0, answer
-    question = DescribeConfigsRequest([DescribeConfigsResource(_GROUP_RESOURCE, group, [_INTERVAL])])
+    question = DescribeConfigsRequest([DescribeConfigsResource(_GROUP_RESOURCE, group, [name])])
     when_settled(
         lambda: client.call(question),
-        lambda described: any(config.value == "0" for config in described.results[0].configs),
+        lambda described: any(config.value == value for config in described.results[0].configs),
     )
-    return group
 
 
 def owned(topic_id: bytes, *partitions: int) -> list[TopicPartitions]:

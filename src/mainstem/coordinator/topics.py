@@ -11,7 +11,7 @@ class TopicInfo(NamedTuple):
 
 
 class Topics(Protocol):
-    """A view that is always of the newest metadata; `version` grows with every change of a topic."""
+    """A view that is always of the newest metadata; `version` grows with every change of it, settings too."""
 
     @property
     def version(self) -> int: ...

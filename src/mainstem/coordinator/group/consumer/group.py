@@ -63,6 +63,8 @@ class ConsumerGroup:
         self.classic_protocols: Counter[str] = Counter()
         self.classic_members = 0
         self._owners: dict[bytes, dict[int, str]] = {}
+        # Those who are not where the target is.
+        self._unsettled: set[str] = set()
 
     # ---- looking
 
@@ -126,6 +128,10 @@ class ConsumerGroup:
             self._forget_instance(old)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
+        if member.is_reconciled_to(self.assignment_epoch):
+            self._unsettled.discard(member.member_id)
+        else:
+            self._unsettled.add(member.member_id)
 
     def drop_member(self, member_id: str) -> None:
         old = self.members.pop(member_id, None)
@@ -134,6 +140,13 @@ class ConsumerGroup:
         self._count(old, None)
         self._own(old, None)
         self._forget_instance(old)
+        self._unsettled.discard(member_id)
+
+    def put_assignment_epoch(self, epoch: int, timestamp_ms: int) -> None:
+        self.assignment_epoch, self.assignment_timestamp_ms = epoch, timestamp_ms
+        self._unsettled = {
+            member_id for member_id, member in self.members.items() if not member.is_reconciled_to(epoch)
+        }
 
     def put_resolved(self, pattern: str, resolved: Resolved | None) -> None:
         old = self.resolved.pop(pattern, None)
@@ -197,10 +210,7 @@ class ConsumerGroup:
             return EMPTY
         if self.epoch > self.assignment_epoch:
             return "Assigning"
-        epoch = self.assignment_epoch
-        return (
-            STABLE_GROUP if all(m.is_reconciled_to(epoch) for m in self.members.values()) else "Reconciling"
-        )
+        return "Reconciling" if self._unsettled else STABLE_GROUP
 
     def check_offset_commit(
         self,

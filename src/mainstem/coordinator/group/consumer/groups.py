@@ -26,7 +26,6 @@ from mainstem.coordinator.group.consumer.member import (
 )
 from mainstem.coordinator.group.consumer.membership import Membership
 from mainstem.coordinator.group.consumer.patterns import MaySee
-from mainstem.coordinator.group.consumer.settings import default_assignor, heartbeat_interval_ms
 from mainstem.coordinator.group.consumer.upgrade import Upgrades
 from mainstem.coordinator.group.state import Client, GroupState
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
@@ -52,6 +51,7 @@ class ConsumerGroups:
         self._membership = Membership(state)
         self._journal = self._membership.journal
         self._timeouts = self._membership.timeouts
+        self._settings = self._membership.settings
         membership = self._membership
         self._upgrades = Upgrades(state, self._journal, membership.hashes, self._timeouts)
         self.classic_bridge = ClassicBridge(state, membership)
@@ -87,7 +87,7 @@ class ConsumerGroups:
     def describe(self, group_id: str) -> DescribedGroup:
         group = self._state.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return described_group(group, self._state.topics, default_assignor(self._state))
+            return described_group(group, self._state.topics, self._settings.default_assignor())
         what = "not found" if group is None else "not a consumer group"
         return DescribedGroup(
             group_id=group_id,
@@ -224,7 +224,7 @@ class ConsumerGroups:
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
-            heartbeat_interval_ms=heartbeat_interval_ms(self._state, group_id),
+            heartbeat_interval_ms=self._settings.of(group_id).heartbeat_interval_ms,
         )
 
     def _new_member_id(self) -> str:

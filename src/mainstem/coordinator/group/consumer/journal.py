@@ -128,9 +128,9 @@ class Journal:
 
     def put_assignment_epoch(self, group: ConsumerGroup, epoch: int, timestamp_ms: int) -> None:
         former = group.assignment_epoch, group.assignment_timestamp_ms
-        group.assignment_epoch, group.assignment_timestamp_ms = epoch, timestamp_ms
+        group.put_assignment_epoch(epoch, timestamp_ms)
         self._write_assignment_epoch(group)
-        self._state.effects.on_failure(partial(_restore_assignment_epoch, group, *former))
+        self._state.effects.on_failure(partial(group.put_assignment_epoch, *former))
 
     def put_resolved(self, group: ConsumerGroup, pattern: str, resolved: Resolved | None) -> None:
         key = records.ConsumerGroupRegularExpressionKey(group.group_id, pattern)
@@ -221,10 +221,6 @@ def _restore_epoch(group: ConsumerGroup, epoch: int, metadata_hash: int) -> None
     group.topics_version = -1
 
 
-def _restore_assignment_epoch(group: ConsumerGroup, epoch: int, timestamp_ms: int) -> None:
-    group.assignment_epoch, group.assignment_timestamp_ms = epoch, timestamp_ms
-
-
 def _replay_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
@@ -254,10 +250,9 @@ def _replay_current(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 def _replay_assignment_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
     if value is not None:
-        group.assignment_epoch = value.assignment_epoch
-        group.assignment_timestamp_ms = value.assignment_timestamp
+        group.put_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
     else:
-        group.assignment_epoch = -1
+        group.put_assignment_epoch(-1, 0)
 
 
 def _replay_target(group: ConsumerGroup, key: Any, value: Any) -> None:

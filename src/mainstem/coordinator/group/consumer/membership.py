@@ -14,6 +14,7 @@ from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Mem
 from mainstem.coordinator.group.consumer.metadata_hash import MetadataHashes
 from mainstem.coordinator.group.consumer.patterns import Change, MaySee, Patterns
 from mainstem.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
+from mainstem.coordinator.group.consumer.settings import Settings
 from mainstem.coordinator.group.consumer.target import Targets
 from mainstem.coordinator.group.consumer.timeouts import Timeouts
 from mainstem.coordinator.group.state import GroupState
@@ -27,10 +28,11 @@ class Membership:
     def __init__(self, state: GroupState) -> None:
         self.state = state
         self.journal = Journal(state)
-        self.timeouts = Timeouts(state, self._expire)
+        self.settings = Settings(state)
+        self.timeouts = Timeouts(state, self.settings, self._expire)
         self.hashes = MetadataHashes(state.topics)
         self.patterns = Patterns(state, self.journal, self.hashes)
-        self.targets = Targets(state, self.journal)
+        self.targets = Targets(state, self.settings, self.journal)
         self.downgrades = Downgrades(state, self.journal, self.timeouts)
 
     def put(

@@ -6,7 +6,7 @@ from mainstem.coordinator.group.assignors import GroupSpec, MemberSpec, TopicSpe
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import Member
-from mainstem.coordinator.group.consumer.settings import assignment_interval_ms, default_assignor
+from mainstem.coordinator.group.consumer.settings import Settings
 from mainstem.coordinator.group.state import GroupState
 from mainstem.coordinator.topics import TopicInfo
 
@@ -14,8 +14,9 @@ from mainstem.coordinator.topics import TopicInfo
 class Targets:
     """Brings targets up to their group's epoch."""
 
-    def __init__(self, state: GroupState, journal: Journal) -> None:
+    def __init__(self, state: GroupState, settings: Settings, journal: Journal) -> None:
         self._state = state
+        self._settings = settings
         self._journal = journal
 
     def update(self, group: ConsumerGroup, now_ms: int) -> None:
@@ -23,9 +24,9 @@ class Targets:
         if group.assignment_epoch >= group.epoch:
             return
         last_ms = group.assignment_timestamp_ms
-        if last_ms and now_ms < last_ms + assignment_interval_ms(self._state, group.group_id):
+        if last_ms and now_ms < last_ms + self._settings.of(group.group_id).assignment_interval_ms:
             return
-        name = group.preferred_assignor() or default_assignor(self._state)
+        name = group.preferred_assignor() or self._settings.default_assignor()
         assignment = assign(name, self._spec(group))
         for member_id in group.members:
             topics = assignment.get(member_id, {})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Member
-from mainstem.coordinator.group.consumer.settings import session_timeout_ms
+from mainstem.coordinator.group.consumer.settings import Settings
 from mainstem.coordinator.group.state import GroupState
 
 # Called with the group, the member, why, and the time.
@@ -19,8 +19,9 @@ _SYNC = "consumer-sync"
 class Timeouts:
     """Removes members from their groups, through `fence`, when their time is up."""
 
-    def __init__(self, state: GroupState, fence: Fence) -> None:
+    def __init__(self, state: GroupState, settings: Settings, fence: Fence) -> None:
         self._state = state
+        self._settings = settings
         self._fence = fence
 
     def heard_from(self, group_id: str, member: Member, now_ms: int) -> None:
@@ -28,7 +29,7 @@ class Timeouts:
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
         else:
-            timeout_ms = session_timeout_ms(self._state, group_id)
+            timeout_ms = self._settings.of(group_id).session_timeout_ms
         self._schedule(_SESSION, group_id, member.member_id, now_ms + timeout_ms, "its session expired")
 
     def must_revoke(self, group_id: str, member: Member, now_ms: int) -> None:
