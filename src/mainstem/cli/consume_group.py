@@ -142,29 +142,35 @@ class GroupReader:
             self._commit()
 
     def _print(self, messages: list[Message], out: BinaryIO, write: Formatter) -> None:
-        printed: dict[int, TopicPartition] = {}
+        # The last message or end of each partition; positions are made of them once for all.
+        last: dict[Any, Message] = {}
         for message in messages:
-            number: Any = message.partition()
-            offset: Any = message.offset()
-            error: Any = message.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                self._ended.add(number)
-                printed[number] = TopicPartition(self._topic, number, offset)
-                continue
-            if error is not None:
+            error = message.error()
+            if error is None:
+                out.write(write(message))
+                last[message.partition()] = message
+                if self._left is not None:
+                    self._left -= 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                last[message.partition()] = message
+            else:
                 self._on_error(error)
-                continue
-            out.write(write(message))
-            epoch = message.leader_epoch()
-            printed[number] = TopicPartition(
-                self._topic, number, offset + 1, leader_epoch=-1 if epoch is None else epoch
-            )
-            self._ended.discard(number)
-            if self._left is not None:
-                self._left -= 1
         if messages:
             out.flush()
-        self._uncommitted |= printed
+        for number, message in last.items():
+            self._uncommitted[number] = self._position_behind(message)
+            if message.error() is None:
+                self._ended.discard(number)
+            else:
+                self._ended.add(number)
+
+    def _position_behind(self, message: Message) -> TopicPartition:
+        number: Any = message.partition()
+        offset: Any = message.offset()
+        if message.error() is not None:  # the end: nothing stands at this offset yet
+            return TopicPartition(self._topic, number, offset)
+        epoch = message.leader_epoch()
+        return TopicPartition(self._topic, number, offset + 1, leader_epoch=-1 if epoch is None else epoch)
 
     def _is_at_end(self) -> bool:
         return not self._follow and bool(self._owned) and self._ended >= self._owned
