@@ -9,9 +9,12 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
+from types import MappingProxyType
 
 from tests.support.shared import session_folder, session_lock, start_guarded
 
@@ -123,13 +126,20 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _start_kafka(folder: Path, name: str) -> KafkaPeer:
+def start_own_kafka(settings: Mapping[str, str]) -> KafkaPeer:
+    """A Kafka broker with settings of its own, for one test; it lives until the session ends."""
+    folder = Path(mkdtemp(dir=session_folder(), prefix="kafka-"))
+    return _start_kafka(folder / "kafka", folder.name, settings)
+
+
+def _start_kafka(
+    folder: Path, name: str, own_settings: Mapping[str, str] = MappingProxyType({})
+) -> KafkaPeer:
     folder.mkdir()
     broker_port, controller_port = _free_ports(2)
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(folder / "data"),
@@ -139,7 +149,9 @@ def _start_kafka(folder: Path, name: str) -> KafkaPeer:
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        **own_settings,
     }
+    settings["controller.quorum.voters"] = f"{settings['node.id']}@127.0.0.1:{controller_port}"
     properties = folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     cluster_id = kafka_tool("kafka.tools.StorageTool", "random-uuid").check().strip()

@@ -1,5 +1,6 @@
-# Gets the peers of the tests: Apache Kafka (its jars, through Maven, into .peers/) and kcat. Sourced by ./test
-# after requirements/environment.bash, whose say, fail, is_debian_root and apt_install it uses.
+# Gets the peers of the tests: Apache Kafka (its jars, through Maven, into .peers/), the source package of
+# kafka-python, and kcat. Sourced by ./test after requirements/environment.bash, whose say, fail, is_debian_root
+# and apt_install it uses.
 # Nothing is downloaded that is already here.
 
 KAFKA_VERSION=4.3.0
@@ -38,6 +39,25 @@ get_kafka() {
     mv "$folder.part.$$" "$folder"
 }
 
+# Its tests are run here, so it must be the version that the lock file pins.
+get_kafka_python() {
+    local root=$1 lock=$1/requirements/dev.txt version folder part
+    version=$(sed -n 's/^kafka-python==\([^ ]*\).*/\1/p' "$lock")
+    folder=$root/.peers/kafka-python-$version
+    [[ ! -d $folder ]] || return 0
+    say "getting the source of kafka-python $version into .peers/ (once) ..."
+    part=$folder.part.$$
+    rm -rf "$folder".part.*
+    mkdir -p "$part/source"
+    sed -n '/^kafka-python==/,/^ *#/{/^ *#/!p}' "$lock" >"$part/lock.txt"
+    "$root/.venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-input --no-deps \
+        --no-binary kafka-python --require-hashes -r "$part/lock.txt" --dest "$part" >&2 ||
+        fail "could not get the source of kafka-python $version (see above): check the network, or run ./test --quick"
+    tar -xzf "$part"/kafka*.tar.gz -C "$part/source" --strip-components=1
+    mv "$part/source" "$folder"
+    rm -rf "$part"
+}
+
 get_peers() {
     local root=$1 missing
     mapfile -t missing < <(missing_programs "$root")
@@ -50,4 +70,5 @@ get_peers() {
         apt_install "${missing[@]}" || fail "could not install ${missing[*]} (see above), or run ./test --quick"
     fi
     get_kafka "$root"
+    get_kafka_python "$root"
 }
