@@ -46,7 +46,7 @@ from tests.coordinator.harness import FakeTopics, Harness, Waiting
 
 GROUP = "orders"
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
-_STATES = {1: "stable", 2: "unrevoked", 3: "unreleased"}
+_STATES = ("stable", "unrevoked", "unreleased")
 
 
 def run(text: str) -> str:

@@ -23,6 +23,7 @@ from mainstem.coordinator.group.consumer.member import (
     UNREVOKED_PARTITIONS,
     Member,
     Partitions,
+    away,
 )
 from mainstem.coordinator.group.consumer.membership import Membership
 from mainstem.coordinator.group.consumer.patterns import MaySee
@@ -213,9 +214,8 @@ class ConsumerGroups:
         else:
             member = checks.static_member(group, request.instance_id, request.member_id)
         if request.member_epoch == STATIC_LEAVE_EPOCH:
-            # It is expected back before its session ends, and keeps what it has.
-            away = replace(member, member_epoch=STATIC_LEAVE_EPOCH, pending_revocation={})
-            self._journal.put_current(group, away)
+            # It is expected back before its session ends.
+            self._journal.put_current(group, away(member))
         else:
             self._membership.remove(group, [member], now_ms)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)

@@ -6,6 +6,7 @@ Assigned partitions carry the epoch in which the member was given them, so that 
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mainstem.coordinator.group.records.consumer import (
     ClassicMemberMetadata,
@@ -26,9 +27,9 @@ LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 
 # Kafka's numbers of a member's states.
-STABLE: Final = 1
-UNREVOKED_PARTITIONS: Final = 2
-UNRELEASED_PARTITIONS: Final = 3
+STABLE: Final = 0
+UNREVOKED_PARTITIONS: Final = 1
+UNRELEASED_PARTITIONS: Final = 2
 UNKNOWN_STATE: Final = 127
 _KNOWN_STATES = (STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS)
 
@@ -59,6 +60,12 @@ class Member(Struct, frozen=True, gc=False):
         """When the member got a partition that it has, or has yet to give up; None for any other."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return epoch if epoch is not None else self.pending_revocation.get(topic_id, {}).get(partition)
+
+
+def away(member: Member) -> Member:
+    """A static member that has left for a while keeps what it has; its successor may commit in any epoch."""
+    assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
+    return replace(member, member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation={})
 
 
 def metadata_value(member: Member) -> ConsumerGroupMemberMetadataValue:

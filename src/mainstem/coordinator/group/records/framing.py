@@ -27,6 +27,11 @@ _PAIRS: tuple[tuple[type, type, int], ...] = (
     (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue, 0),
 )
 
+# The end of a member's record. To Kafka a member without the tag is one of the classic protocol with nothing
+# to say: that it is none has to be written, as one tag (0) of one byte that says null (0).
+_NO_TAGS = b"\x00"
+_NO_CLASSIC_MEMBER = b"\x01\x00\x01\x00"
+
 
 def _schema(cls: Any) -> DataMessage:
     schema: DataMessage = cls.SCHEMA
@@ -48,7 +53,10 @@ def encode_value(value: Any, version: int | None = None) -> bytes:
     """In the version that Kafka writes, unless another one is given."""
     if version is None:
         version = _WRITTEN_VERSIONS[type(value)]
-    return version.to_bytes(2, "big") + codec.encode(value, version)
+    data = version.to_bytes(2, "big") + codec.encode(value, version)
+    if isinstance(value, consumer.ConsumerGroupMemberMetadataValue) and value.classic_member_metadata is None:
+        return data[: -len(_NO_TAGS)] + _NO_CLASSIC_MEMBER
+    return data
 
 
 def decode_key(data: bytes) -> Any:
@@ -66,4 +74,6 @@ def decode_value(key: Any, data: bytes) -> Any:
     known = parse_versions(_schema(cls).versions)
     if len(data) < 2 or not known.first <= version <= known.last:
         raise ProtocolError(f"{cls.__name__} has no version {version}")
+    if cls is consumer.ConsumerGroupMemberMetadataValue and data.endswith(_NO_CLASSIC_MEMBER):
+        data = data.removesuffix(_NO_CLASSIC_MEMBER) + _NO_TAGS
     return codec.decode(cls, version, data[2:])
