@@ -100,9 +100,16 @@ class ConsumerClient:
         told = set(self.owned)
         answer = self._send(request)
         if answer is None or self._network.loses():
-            self._must_tell_all = True  # as far as the client knows, it was lost
+            self._lost(told)
             return
         self._hear(answer, told)
+
+    def _lost(self, told: Owned) -> None:
+        """As far as the client knows, nothing came. It has said what it owns, and what it was given but had
+        not taken by then may be another's now: it asks for all of its assignment anew.
+        """
+        self._must_tell_all = True
+        self._assigned &= told
 
     def _hear(self, answer: ConsumerGroupHeartbeatResponse, told: Owned) -> None:
         if answer.error_code in _FENCED:

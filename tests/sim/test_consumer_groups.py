@@ -23,7 +23,7 @@ from tests.sim.group_clients import GROUP, ClassicClient, ConsumerClient, Networ
 
 SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 STEPS = 500
-SEEDS = 8
+SEEDS = 12
 MEMBERS_MAX = 7
 QUIET_ROUNDS_MAX = 60
 
@@ -127,11 +127,24 @@ class Simulation:
     def restart(self) -> None:
         """Whoever waits in a classic group gets no answer; what the log holds is there again."""
         before = _snapshot(self.harness.machine)
+        if self.random.random() < 0.5:
+            self.compact()
         self.harness.restart()
         assert _snapshot(self.harness.machine) == before
         for client in self.clients:
             if isinstance(client, ClassicClient):
                 client.restarted()
+
+    def compact(self) -> None:
+        """Of each key the newest record stays, in its place; what was deleted is gone, sooner or later."""
+        log = self.harness.log
+        newest = {key: place for place, (key, _) in enumerate(log)}
+        keeps_deletions = self.random.random() < 0.5
+        self.harness.log = [
+            (key, value)
+            for place, (key, value) in enumerate(log)
+            if newest[key] == place and (value is not None or keeps_deletions)
+        ]
 
     # ---- the rules
 
@@ -189,6 +202,11 @@ def _snapshot(machine: Any) -> Any:
         group.topic_names,
         group.pattern_topics,
         group.classic_protocols,
+        {
+            (topic_id, partition): member_id
+            for topic_id, owners in group._owners.items()
+            for partition, member_id in owners.items()
+        },
     )
 
 
