@@ -91,6 +91,22 @@ async def test_what_is_unusual_goes_the_ordinary_way(client: Client, taken: list
     assert taken == [True, False, False, False, False]
 
 
+async def test_a_refused_part_is_refused_each_time(client: Client, taken: list[bool]) -> None:
+    group, topic = await _group(client), await create_topic(client)
+    request = _commit(group, topic, 1)
+    request.topics[0].partitions.insert(0, OffsetCommitRequestPartition(99, 1))
+    unknown = _commit(group, topic, 1)
+    unknown.topics.insert(
+        0, OffsetCommitRequestTopic("no-such-topic", partitions=unknown.topics[0].partitions)
+    )
+    for odd in (request, unknown):
+        answers = [await client.call(odd, 8) for _ in range(3)]
+        codes = [part.error_code for answered in answers[0].topics for part in answered.partitions]
+        assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+        assert answers[0] == answers[1] == answers[2]
+    assert True not in taken
+
+
 async def test_a_topic_that_is_gone_is_unknown(client: Client, taken: list[bool]) -> None:
     group, topic = await _group(client), await create_topic(client)
     for offset in (1, 2):

@@ -1,8 +1,12 @@
 """The shell that runs coordinators, with a machine of its own: registers that can be set and read."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import pytest
 
 from mainstem.broker.coordinator_shell import CoordinatorShell
 from mainstem.coordinator.effects import Effects, Token
@@ -145,16 +149,16 @@ async def test_replies_wait_for_the_high_watermark(broker: InProcessBroker, clie
     assert partition.leader.high_watermark == 1
 
 
-async def test_a_failed_append_restores_the_state_before_the_turn(
-    broker: InProcessBroker, client: Client
-) -> None:
+async def test_an_event_that_is_too_large_is_undone_alone(broker: InProcessBroker, client: Client) -> None:
     run = await _run(broker, client, max_message_bytes="400")
     await _answered(run.put(a="1"))
-    answers = [run.put(b="2"), run.put(a="x" * 500)]
-    # The first two were too large together, so that the first went alone.
-    assert await _answered(*answers) == [b"nothing", ErrorCode.UNKNOWN_SERVER_ERROR]
-    assert run.machine.values == {b"a": b"1", b"b": b"2"}
-    assert run.batches() == [1, 1]
+    answers = [run.put(b="2"), run.put(a="x" * 500), run.put(c="3")]
+    # What does not fit into a batch is refused alone.
+    assert await _answered(*answers) == [b"nothing", ErrorCode.UNKNOWN_SERVER_ERROR, b"nothing"]
+    assert run.machine.values == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert sum(run.batches()) == 3
+    # A batch that is just full is not refused.
+    assert await _answered(run.put(d="x" * (400 - 61 - 10))) == [b"nothing"]
 
 
 async def test_everything_of_a_turn_goes_with_it_when_it_fails(
@@ -216,6 +220,54 @@ async def test_timers_run_at_their_time(broker: InProcessBroker, client: Client)
     assert run.send(later).answer == b"soon"
     await _answered(answer)
     assert run.machine.values == {b"a": b"1"}
+
+
+def _without_time(action: Callable[[], None], now_ms: int) -> None:
+    action()
+
+
+async def test_timers_that_are_due_together_take_as_many_batches_as_they_need(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client, max_message_bytes="1000")
+    answers = [Answer() for _ in range(50)]
+
+    def arm(machine: Registers, token: Token, now_ms: int) -> None:
+        for number, answer in enumerate(answers):
+            put = partial(machine.put, answer, **{f"k{number}": "x" * 300})
+            machine.timers.schedule(number, now_ms + 5, partial(_without_time, put))
+        machine.effects.reply(token, b"armed")
+
+    assert run.send(arm).answer == b"armed"
+    assert await _answered(*answers) == [b"nothing"] * 50
+    assert len(run.machine.values) == sum(run.batches()) == 50
+
+
+async def test_setting_the_clock_moves_no_deadline(
+    broker: InProcessBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await _run(broker, client)
+    times: list[int] = []
+
+    def arm(machine: Registers, token: Token, now_ms: int) -> None:
+        times.append(now_ms)
+        machine.effects.reply(token, b"seen")
+
+    run.send(arm)
+    wall = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: wall() + 3600 * 10**9)
+    run.send(arm)
+    assert times[1] - times[0] < 60_000
+
+
+async def test_an_answer_that_fails_keeps_no_other_from_its(broker: InProcessBroker, client: Client) -> None:
+    class Broken(Answer):
+        def reply(self, response: Any) -> None:
+            raise ZeroDivisionError
+
+    run = await _run(broker, client)
+    run.shell.submit(0, Broken(), lambda machine, token, _: machine.put(token, a="1"))
+    assert await _answered(run.put(b="1")) == [b"nothing"]
 
 
 async def test_a_partition_that_is_not_here_or_no_longer(broker: InProcessBroker, client: Client) -> None:

@@ -93,3 +93,15 @@ def test_any_history_fires_as_a_plain_table_would() -> None:
             run.fired[before:] = sorted(run.fired[before:])
             assert len(run.timers) == len(table)
         assert run.fired == expected, f"seed {seed}"
+
+
+def test_what_was_cancelled_or_moved_does_not_pile_up() -> None:
+    run = _Fired()
+    for number in range(10_000):
+        run.at("moved", 1_000_000 - number)
+        run.at(f"cancelled {number}", 2_000_000)
+        run.timers.cancel(f"cancelled {number}")
+    assert len(run.timers) == 1
+    assert len(run.timers._heap) < 200
+    run.timers.run_due(3_000_000)
+    assert run.fired == [("moved", 3_000_000)]

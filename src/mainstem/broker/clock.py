@@ -1,15 +1,25 @@
-"""The node's only clock: wall time in milliseconds, for records and retention. Timers are the event loop's.
+"""The node's only clock: wall time for records and retention, and a time that is never set back or forward.
 
-Nothing else in the broker reads the time, so that a test can hand in a clock of its own.
+Nothing else in the broker reads the time, so that a test can hand in a clock of its own. Timers that only the
+event loop knows are the loop's.
 """
 
 import time
 
 
 class Clock:
-    """Reads the real time."""
+    """Reads the real time, in milliseconds."""
 
-    __slots__ = ()
+    __slots__ = ("_steady_offset_ms",)
+
+    def __init__(self) -> None:
+        self._steady_offset_ms = self.now_ms() - time.monotonic_ns() // 1_000_000
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def steady_ms(self) -> int:
+        """Wall time as of the start, gone on at an even pace since: for sessions and other deadlines, which
+        must neither end nor stand still because somebody sets the clock.
+        """
+        return time.monotonic_ns() // 1_000_000 + self._steady_offset_ms

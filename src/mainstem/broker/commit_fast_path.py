@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 _KEY: Final = 8
 _FIRST_VERSION: Final = 6  # from here on there is a leader epoch behind the offset
-_FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
 _OFFSET_AND_EPOCH: Final = Struct(">qi")
-_INDEX_OFFSET_AND_EPOCH: Final = Struct(">iqi")
 _SIZE_AND_CORRELATION: Final = Struct(">ii")
-_LENGTH: Final = Struct(">h")
 _ROUTES_PER_CONNECTION_MAX: Final = 64
 _FRAME_BYTES_MAX: Final = 1024
 
@@ -148,12 +145,11 @@ def learn_commit(
     part = request.topics[0].partitions[0]
     if part.committed_metadata:
         return  # its length would have to be checked each time
-    after = _frame_end(part.committed_metadata, version)
+    body = codec.encode(request, version)
+    if bytes(frame[end - len(body) : end]) != body:
+        return  # the handler has refused a part of it, or there are tagged fields
+    after = body[-4:] if is_flexible(_KEY, version) else body[-2:]
     offset_at = end - start - len(after) - _OFFSET_AND_EPOCH.size
-    written = bytes(frame[start + offset_at - 4 : end])
-    numbers = (part.partition_index, part.committed_offset, part.committed_leader_epoch)
-    if written != _INDEX_OFFSET_AND_EPOCH.pack(*numbers) + after:
-        return  # tagged fields stand somewhere
     routes = connection.commit_routes
     if routes is None:
         routes = connection.commit_routes = CommitRoutes(node)
@@ -162,10 +158,3 @@ def learn_commit(
         routes.offset_at = offset_at
     prefix = bytes(frame[start + 8 : start + offset_at])
     routes.by_prefix[prefix] = CommitRoute(node, request, version, after)
-
-
-def _frame_end(metadata: str | None, version: int) -> bytes:
-    """What stands behind the leader epoch, in a request with no metadata and no tagged fields."""
-    if is_flexible(_KEY, version):
-        return (b"\0" if metadata is None else b"\1") + _FLEXIBLE_SUFFIX
-    return _LENGTH.pack(-1 if metadata is None else 0)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Machine)
+# Sessions that end together are ended in several turns of the event loop, so that others have theirs.
+_TIMERS_SECONDS_MAX = 0.01
 # What a record takes in a batch besides its key and value, at most.
 _RECORD_OVERHEAD_MAX = 32
 # The errors of an append as a coordinator's clients know them: which of them to try again, and where.
@@ -77,6 +79,7 @@ class CoordinatorShell(Generic[M]):
     def __init__(self, node: "Node", topic: str, new_machine: Callable[[], M], codec: Codec) -> None:
         self._node = node
         self._loop = node.loop
+        self._now_ms = node.clock.steady_ms
         self._topic = topic
         self._new_machine = new_machine
         self._codec = codec
@@ -113,7 +116,7 @@ class CoordinatorShell(Generic[M]):
                 self._unload(part.partition, ErrorCode.NOT_COORDINATOR)
         for shard in list(self._shards.values()):
             if shard.loading is None:
-                self._run(shard, lambda machine: machine.topics_changed(self._node.clock.now_ms()))
+                self._run(shard, lambda machine: machine.topics_changed(self._now_ms()))
 
     def _begin(self, index: int) -> None:
         try:
@@ -130,8 +133,8 @@ class CoordinatorShell(Generic[M]):
     async def _load(self, index: int, shard: Shard[M]) -> None:
         try:
             await load(shard.partition, shard.machine, self._node.config.get("offsets.load.buffer.size"))
-        except (KafkaError, OSError, ValueError) as error:
-            logger.error("cannot load %s: %s; its clients are turned away", shard.partition, error)
+        except Exception:
+            logger.exception("cannot load %s; its clients are turned away", shard.partition)
             if self._shards.get(index) is shard:
                 del self._shards[index]
             return
@@ -140,7 +143,7 @@ class CoordinatorShell(Generic[M]):
 
     def _loaded(self, shard: Shard[M]) -> None:
         shard.end_offset = shard.partition.log.log_end_offset
-        self._run(shard, lambda machine: machine.loaded(self._node.clock.now_ms()))
+        self._run(shard, lambda machine: machine.loaded(self._now_ms()))
 
     def close(self) -> None:
         """The node stops: what was decided is written, whoever waits is not answered any more."""
@@ -162,8 +165,7 @@ class CoordinatorShell(Generic[M]):
             shard.timer.cancel()
         replies, shard.replies = shard.replies, []
         shard.records.clear()
-        for token, _ in replies:
-            token.fail(error)
+        _fail(replies, error)
         shard.machine.unload(error)
 
     # ---- events
@@ -178,14 +180,14 @@ class CoordinatorShell(Generic[M]):
             token.fail(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
         try:
-            event(shard.machine, token, self._node.clock.now_ms())
+            event(shard.machine, token, self._now_ms())
         except Exception:
             logger.exception("an event for %s failed", shard.partition)
             if not self._forget_event(shard, token):
                 token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
         self._after_event(shard)
 
-    def _run(self, shard: Shard[M], event: Callable[[M], None]) -> None:
+    def _run(self, shard: Shard[M], event: Callable[[M], object]) -> None:
         """An event that nobody waits for."""
         try:
             event(shard.machine)
@@ -202,8 +204,7 @@ class CoordinatorShell(Generic[M]):
             undo()
         effects.undo.clear()
         effects.records.clear()
-        for answered, _ in replies:
-            answered.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        _fail(replies, ErrorCode.UNKNOWN_SERVER_ERROR)
         return any(answered is token for answered, _ in replies)
 
     def _after_event(self, shard: Shard[M]) -> None:
@@ -218,8 +219,7 @@ class CoordinatorShell(Generic[M]):
                 if not shard.records:
                     self._deliver_when_committed(shard)
             else:
-                for token, response in replies:
-                    token.reply(response)
+                _reply(replies)
         deadline = shard.machine.timers.next_deadline()
         if deadline is not None and (shard.timer is None or deadline < shard.timer_ms):
             self._set_timer(shard, deadline)
@@ -227,11 +227,16 @@ class CoordinatorShell(Generic[M]):
     def _collect(self, shard: Shard[M]) -> None:
         """Put the records of an event to those of this turn; all of one event go into one batch."""
         effects = shard.machine.effects
-        size = sum(len(key) + len(value or b"") + _RECORD_OVERHEAD_MAX for key, value in effects.records)
-        if shard.records and shard.batch_bytes + size > shard.partition.log.config.max_message_bytes:
-            self._flush(shard)
-            if not effects.records:
-                return  # it failed, and this event was undone with those before it
+        size = 0
+        for key, value in effects.records:
+            size += len(key) + len(value or b"") + _RECORD_OVERHEAD_MAX
+        limit = shard.partition.log.config.max_message_bytes
+        if shard.batch_bytes + size > limit:
+            if shard.records:
+                self._flush(shard)
+            # It may have failed, and then this event was undone with those before it.
+            if not effects.records or not self._fits(shard, size, limit):
+                return
         shard.records += effects.records
         shard.batch_bytes += size
         shard.undo += effects.undo
@@ -243,18 +248,41 @@ class CoordinatorShell(Generic[M]):
                 self._loop.call_soon(self._end_of_turn)
             self._touched.append(shard)
 
+    def _fits(self, shard: Shard[M], size: int, limit: int) -> bool:
+        """Whether the records of an event fit into a batch; if not, it is undone alone. `size` is what they
+        take at most.
+        """
+        records = shard.machine.effects.records
+        if HEADER_SIZE + size > limit and len(build_batch_of_pairs(records, 0, self._codec)) > limit:
+            logger.error("%d records at once are too many for %s", len(records), shard.partition)
+            self._forget_event(shard)
+            return False
+        return True
+
+    def _is_here(self, shard: Shard[M]) -> bool:
+        return self._shards.get(shard.partition.index) is shard
+
     # ---- timers
 
     def _set_timer(self, shard: Shard[M], deadline_ms: int) -> None:
         if shard.timer is not None:
             shard.timer.cancel()
-        delay_ms = max(0, deadline_ms - self._node.clock.now_ms())
+        delay_ms = max(0, deadline_ms - self._now_ms())
         shard.timer = self._loop.call_later(delay_ms / 1000, self._on_timer, shard)
         shard.timer_ms = deadline_ms
 
     def _on_timer(self, shard: Shard[M]) -> None:
+        """Every timer is an event of its own: together their records might be too many for one batch."""
         shard.timer = None
-        self._run(shard, lambda machine: machine.timers.run_due(self._node.clock.now_ms()))
+        now_ms = self._now_ms()
+        timers = shard.machine.timers
+        turn_ends = self._loop.time() + _TIMERS_SECONDS_MAX
+        while (deadline := timers.next_deadline()) is not None and deadline <= now_ms:
+            if self._loop.time() > turn_ends or not self._is_here(shard):
+                break
+            self._run(shard, lambda machine: machine.timers.run_next(now_ms))
+        if deadline is not None and shard.timer is None and self._is_here(shard):
+            self._set_timer(shard, deadline)
 
     # ---- the log
 
@@ -263,7 +291,10 @@ class CoordinatorShell(Generic[M]):
         for shard in touched:
             shard.flush_scheduled = False
             if shard.records:
-                self._flush(shard)
+                try:
+                    self._flush(shard)
+                except Exception:
+                    logger.exception("what was decided for %s could not be finished", shard.partition)
 
     def _flush(self, shard: Shard[M]) -> None:
         """Append what was decided since the last time, and let the replies go when it is committed."""
@@ -296,8 +327,7 @@ class CoordinatorShell(Generic[M]):
         for action in reversed(undo):
             action()
         code = _CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
-        for token, _ in replies:
-            token.fail(code)
+        _fail(replies, code)
         if not shard.flush_scheduled:
             self._after_event(shard)  # an undo may have answered those who waited for long
 
@@ -305,15 +335,13 @@ class CoordinatorShell(Generic[M]):
         replies, shard.replies = shard.replies, []
         partition = shard.partition
         if partition.leader.high_watermark >= shard.end_offset:
-            for token, response in replies:
-                token.reply(response)
+            _reply(replies)
         elif replies:
             partition.add_ack_waiter(shard.end_offset - 1, -1, _Committed(self, shard, replies))
 
     def not_committed(self, shard: Shard[M], replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
         """What was appended will never be committed here: the state is no longer what the log says."""
-        for token, _ in replies:
-            token.fail(_CLIENT_ERRORS.get(error, ErrorCode.NOT_COORDINATOR))
+        _fail(replies, _CLIENT_ERRORS.get(error, ErrorCode.NOT_COORDINATOR))
         for index, known in list(self._shards.items()):
             if known is shard:
                 logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
@@ -334,5 +362,21 @@ class _Committed(Generic[M]):
         if error:
             self._shell.not_committed(self._shard, self._replies, error)
         else:
-            for token, response in self._replies:
-                token.reply(response)
+            _reply(self._replies)
+
+
+def _reply(replies: list[tuple[Token, Any]]) -> None:
+    """One answer that fails must not keep the others from theirs."""
+    for token, response in replies:
+        try:
+            token.reply(response)
+        except Exception:
+            logger.exception("an answer could not be given")
+
+
+def _fail(replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
+    for token, _ in replies:
+        try:
+            token.fail(error)
+        except Exception:
+            logger.exception("an answer could not be given")

@@ -5,8 +5,10 @@ heap is touched when the old deadline comes round.
 """
 
 from collections.abc import Callable, Hashable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
+
+_STALE_MAX = 64
 
 
 class _Timer:
@@ -46,9 +48,18 @@ class Timers:
                 return
             timer.queued_ms = deadline_ms
         heappush(self._heap, (deadline_ms, next(self._order), key))
+        if len(self._heap) > 2 * len(self._timers) + _STALE_MAX:
+            self._compact()
 
     def cancel(self, key: Hashable) -> None:
         self._timers.pop(key, None)
+
+    def _compact(self) -> None:
+        """Drop what was cancelled or moved: far deadlines would else stay in the heap for weeks."""
+        for timer in self._timers.values():
+            timer.queued_ms = timer.deadline_ms
+        self._heap = [(timer.deadline_ms, next(self._order), key) for key, timer in self._timers.items()]
+        heapify(self._heap)
 
     def clear(self) -> None:
         self._timers.clear()
@@ -67,15 +78,22 @@ class Timers:
 
     def run_due(self, now_ms: int) -> None:
         """Call those whose deadline has come, in the order of their deadlines."""
-        heap, timers = self._heap, self._timers
-        while heap and heap[0][0] <= now_ms:
-            queued_ms, _, key = heappop(heap)
+        while self.run_next(now_ms):
+            pass
+
+    def run_next(self, now_ms: int) -> bool:
+        """Call the first one whose deadline has come; False when there is none."""
+        timers = self._timers
+        while self._heap and self._heap[0][0] <= now_ms:
+            queued_ms, _, key = heappop(self._heap)
             timer = timers.get(key)
             if timer is None or timer.queued_ms != queued_ms:
                 continue
             if timer.deadline_ms > now_ms:
                 timer.queued_ms = timer.deadline_ms
-                heappush(heap, (timer.deadline_ms, next(self._order), key))
+                heappush(self._heap, (timer.deadline_ms, next(self._order), key))
             else:
                 del timers[key]
                 timer.callback(now_ms)
+                return True
+        return False

@@ -100,12 +100,16 @@ def build_batch_of_pairs(
             value_length = _varint(len(value))
             size = len(place) + len(key_length) + len(key) + len(value_length) + len(value) + 3
             parts += (_varint(size), b"\0\0", place, key_length, key, value_length, value, b"\0")
+    payload = compress(compression, b"".join(parts))
     count = len(pairs)
-    header = BatchHeader(
-        0, 0, NO_LEADER_EPOCH, MAGIC, 0, compression, count - 1, timestamp_ms, timestamp_ms,
-        NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
+    batch = bytearray(HEADER_SIZE + len(payload))
+    HEADER.pack_into(
+        batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, compression, count - 1,
+        timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
     )  # fmt: skip
-    return assemble(header, compress(compression, b"".join(parts)))
+    batch[HEADER_SIZE:] = payload
+    set_crc(batch)
+    return batch
 
 
 _SMALL_VARINTS = tuple(write_varint(value) for value in range(1024))

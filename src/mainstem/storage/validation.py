@@ -143,8 +143,8 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int, parti
 
 
 def needs_rewrite(config: LogConfig) -> bool:
-    """Whether batches of this topic must be looked into or changed, beyond their offsets."""
-    return config.compact or config.log_append_time or config.compression_type != "producer"
+    """Whether batches of this topic are changed, beyond their offsets."""
+    return config.log_append_time or config.compression_type != "producer"
 
 
 def rewrite_batch(

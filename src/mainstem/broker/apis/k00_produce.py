@@ -11,6 +11,7 @@ from typing import Final
 from mainstem.broker.connection import PARKED, Parked
 from mainstem.broker.context import RequestContext
 from mainstem.broker.errors import CloseConnection
+from mainstem.broker.internal_topics import is_internal
 from mainstem.broker.partition import Partition
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -116,6 +117,8 @@ class Produce:
             partition = ctx.node.replicas.by_topic(topic.name, index)
         if not ctx.authorize(Operation.WRITE, ResourceType.TOPIC, partition.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if is_internal(partition.topic):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is the broker's own")
         if self._request.transactional_id is not None:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions are not served by this broker yet")
         return partition

@@ -3,6 +3,7 @@
 from typing import Final
 
 from mainstem.broker.context import RequestContext
+from mainstem.broker.internal_topics import is_internal
 from mainstem.protocol.apis.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -30,6 +31,8 @@ def _delete(ctx: RequestContext, topic: str, part: DeleteRecordsPartition) -> De
     try:
         if not ctx.authorize(Operation.DELETE, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if is_internal(topic):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
         partition = ctx.node.replicas.by_topic(topic, part.partition_index)
         log = partition.log
         if not log.config.delete:

@@ -1,8 +1,9 @@
 """CreatePartitions (key 37), versions 0 to 3: topics only grow. The controller decides, with a result per
-topic.
+topic. Unlike Kafka it refuses internal topics: what they hold would be looked for in other partitions.
 """
 
 from mainstem.broker.context import RequestContext
+from mainstem.broker.internal_topics import is_internal
 from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -15,13 +16,18 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     denied = [t for t in request.topics if not ctx.authorize(Operation.ALTER, ResourceType.TOPIC, t.name)]
-    if denied:
-        request.topics = [topic for topic in request.topics if topic not in denied]
+    internal = [topic for topic in request.topics if is_internal(topic.name) and topic not in denied]
+    if denied or internal:
+        request.topics = [topic for topic in request.topics if topic not in denied + internal]
     try:
         response = await ctx.node.controller.submit(lambda controller: controller.create_partitions(request))
     except KafkaError as error:
         response = CreatePartitionsResponse(results=[_failed(topic, error) for topic in request.topics])
     response.results += [_failed(topic, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied]
+    refusal = KafkaError(
+        ErrorCode.INVALID_PARTITIONS, "the number of partitions decides who keeps what: it cannot change"
+    )
+    response.results += [_failed(topic, refusal) for topic in internal]
     return response
 
 
