@@ -123,11 +123,9 @@ class _Session:
         if first != "in one turn":
             return self._command(first)
         lines: list[str] = []
-        settle, self._harness.settle = self._harness.settle, lambda: None  # type: ignore[method-assign]
-        for line in others:
-            lines += self._command(line.strip())
-        self._harness.settle = settle  # type: ignore[method-assign]
-        settle()
+        with self._harness.turn():
+            for line in others:
+                lines += self._command(line.strip())
         return lines
 
     def _command(self, line: str) -> list[str]:

@@ -1,10 +1,11 @@
 """Runs a coordinator's state machine without a broker: a clock that only the test moves, a log in memory.
 
 It does what the shell does: records are appended, then replies leave; a failed append undoes what was
-decided.
+decided. Every event is a turn of its own, unless a test puts several into one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -75,6 +76,10 @@ class Harness:
         self.log: list[tuple[bytes, bytes | None]] = []
         self.now_ms = 1_700_000_000_000
         self.appends_fail = False
+        self._in_turn = False
+        self._records: list[tuple[bytes, bytes | None]] = []
+        self._replies: list[tuple[Any, Any]] = []
+        self._undo: list[Callable[[], object]] = []
         self.machine.loaded(self.now_ms)
         self.settle()
 
@@ -84,6 +89,26 @@ class Harness:
         event(self.machine, waiting, self.now_ms)
         self.settle()
         return waiting
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """What is sent in here is written together, or fails together."""
+        self._in_turn = True
+        yield
+        self._in_turn = False
+        self.settle()
+
+    def break_off(self) -> None:
+        """What the shell does after an event that raised: it is taken back alone."""
+        effects = self.machine.effects
+        replies, effects.replies = effects.replies, []
+        for action in reversed(effects.undo):
+            action()
+        effects.undo.clear()
+        effects.records.clear()
+        for waiting, _ in replies:
+            waiting.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        self.settle()
 
     def advance(self, ms: int) -> None:
         """Let time pass; timers run at their own moments."""
@@ -103,20 +128,39 @@ class Harness:
         self.settle()
 
     def settle(self) -> None:
-        """What the shell does after every event."""
+        """What the shell does after every event, and then at the end of the turn."""
+        self.collect()
+        if not self._in_turn:
+            self.end_turn()
+
+    def collect(self) -> None:
+        """Put what an event led to to that of the turn. A reply that saw nothing new leaves at once."""
         effects = self.machine.effects
-        while effects.records or effects.replies:
-            records, effects.records = effects.records, []
-            replies, effects.replies = effects.replies, []
-            undo, effects.undo = effects.undo, []
-            if records and self.appends_fail:
-                for action in reversed(undo):
-                    action()
-                assert not effects.records, "an undo wrote records"
-                for waiting, _ in replies:
-                    waiting.fail(ErrorCode.NOT_COORDINATOR)
-            else:
-                self.log += records
-                for waiting, response in replies:
-                    waiting.reply(response)
+        if effects.records:
+            self._records += effects.records
+            self._undo += effects.undo
+            effects.records = []
         effects.undo.clear()
+        replies, effects.replies = effects.replies, []
+        if self._records:
+            self._replies += replies
+        else:
+            for waiting, response in replies:
+                waiting.reply(response)
+
+    def end_turn(self) -> None:
+        """Append what was decided, or take it back."""
+        records, self._records = self._records, []
+        replies, self._replies = self._replies, []
+        undo, self._undo = self._undo, []
+        if records and self.appends_fail:
+            for action in reversed(undo):
+                action()
+            for waiting, _ in replies:
+                waiting.fail(ErrorCode.NOT_COORDINATOR)
+            assert not self.machine.effects.records, "an undo wrote records"
+            self.collect()  # an undo may have answered those who waited for long
+        else:
+            self.log += records
+            for waiting, response in replies:
+                waiting.reply(response)

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from mainstem.config import BrokerConfig
+from mainstem.coordinator.effects import Effects
 from mainstem.coordinator.group.classic import ClassicGroup, ClassicMember, Phase
 from mainstem.coordinator.group.classic.subscription import subscribed_topics
 from mainstem.coordinator.group.state import Client
@@ -143,6 +144,20 @@ def test_a_deletion_that_cannot_be_written_did_not_happen() -> None:
     harness.settle()
     harness.restart()
     assert GROUP not in harness.machine.state.groups
+
+
+def test_a_sync_that_breaks_off_can_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = _harness()
+    member_id = _join(harness, subscription("orders"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Effects, "write", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            _sync(harness, member_id)
+    harness.break_off()
+    group = _group(harness)
+    assert (group.phase, group.members[member_id].sync_token) == (Phase.COMPLETING_REBALANCE, None)
+    _sync(harness, member_id)
+    assert group.phase is Phase.STABLE
 
 
 def test_a_commit_is_a_sign_of_life() -> None:

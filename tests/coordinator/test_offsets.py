@@ -1,7 +1,11 @@
 """Committing, reading and deleting offsets, without a broker."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from mainstem.coordinator.effects import Effects
 from mainstem.coordinator.group.records import encode_key, encode_value
 from mainstem.coordinator.group.records.offsets import (
     LegacyOffsetCommitKey,
@@ -13,7 +17,7 @@ from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from tests.coordinator.harness import Waiting
 from tests.coordinator.offset_world import World
 
@@ -207,18 +211,53 @@ def test_a_failed_append_restores_what_was_there(world: World) -> None:
     assert world.fetch("g") == {0: 9, 1: 6}
 
 
+def _commit_one(group: str, offset: int) -> Callable[[Any, Waiting, int], None]:
+    place = [OffsetCommitRequestPartition(0, offset)]
+    request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic("t", bytes(16), place)])
+    return lambda m, token, now: m.offsets.commit(request, 9, token, now)
+
+
 def test_commits_of_one_turn_are_taken_back_together(world: World) -> None:
     world.commit("g", at={0: 5})
-    machine = world.harness.machine
-    waiting = []
-    for offset in (6, 7, 8):
-        place = [OffsetCommitRequestPartition(0, offset)]
-        request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("t", bytes(16), place)])
-        waiting.append(Waiting())
-        machine.offsets.commit(request, 9, waiting[-1], world.harness.now_ms)
     world.harness.appends_fail = True
-    world.harness.settle()
-    assert all(token.answer for token in waiting)
+    with world.harness.turn():
+        waiting = [world.harness.send(_commit_one("g", offset)) for offset in (6, 7, 8)]
+    assert {token.answer for token in waiting} == {ErrorCode.NOT_COORDINATOR}
+    assert world.fetch("g") == {0: 5}
+
+
+@pytest.mark.parametrize("broken", ["a commit", "a commit of a new group", "a deletion"])
+def test_an_event_that_breaks_off_half_way_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    world.commit("g", at={0: 5, 1: 6})
+    write, written = world.harness.machine.effects.write, []
+
+    def write_one(key: bytes, value: bytes | None) -> None:
+        write(key, value)
+        written.append(key)
+        if len(written) == 2:
+            raise ProtocolError("it cannot be written")
+
+    events = {
+        "a commit": lambda: world.commit("g", at={0: 8, 1: 8}),
+        "a commit of a new group": lambda: world.commit("h", at={0: 8, 1: 8}),
+        "a deletion": lambda: world.delete("g", "t", 0, 1),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(Effects, "write", lambda _, key, value: write_one(key, value))
+        with pytest.raises(ProtocolError):
+            events[broken]()
+    world.harness.break_off()
+    assert world.fetch_all("g") == {"t": {0: 5, 1: 6}}
+    assert world.fetch_all("h") == {}
+    assert world.groups() == {"g"}
+
+
+def test_a_retention_beyond_all_time_is_for_ever(world: World) -> None:
+    assert world.commit("g", at={0: 5}, version=3, retention_time_ms=2**63 - 1) == {0: "NONE"}
+    world.harness.restart()
+    world.advance_minutes(1000)
     assert world.fetch("g") == {0: 5}
 
 

@@ -141,11 +141,11 @@ class OffsetCleanup:
 
     def _delete(self, group_id: str, changes: list[Change]) -> None:
         effects = self._state.effects
+        if changes:
+            effects.on_failure(partial(self._store.restore, group_id, changes))
         for topic, index, _ in changes:
             effects.write(self._store.of_group(group_id)[topic].key(index), None)
             self._store.put(group_id, topic, index, None)
-        if changes:
-            effects.on_failure(partial(self._store.restore, group_id, changes))
 
 
 def _is_expired(committed: CommittedOffset, since_ms: int, retention_ms: int, now_ms: int) -> bool:

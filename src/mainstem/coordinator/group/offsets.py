@@ -39,6 +39,7 @@ from mainstem.protocol.uuids import ZERO_UUID
 # OffsetCommit from this version on tells a member that its group is not there.
 _GROUP_ID_NOT_FOUND_VERSION = 9
 _NO_RETENTION_TIME = -1
+_LATEST_MS = 2**63 - 1
 
 
 def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
@@ -88,10 +89,9 @@ class Offsets:
             state.effects.reply(token, refused_commit(request, error.code))
             return
         group.offsets_committed(request.member_id, now_ms)
-        response, changes = self._apply(request, now_ms)
-        if changes:
-            state.effects.on_failure(partial(self._undo_commit, group_id, changes, created))
-        state.effects.reply(token, response)
+        changes: list[Change] = []
+        state.effects.on_failure(partial(self._undo_commit, group_id, changes, created))
+        state.effects.reply(token, self._apply(request, now_ms, changes))
 
     def _new_group(self, request: OffsetCommitRequest, version: int) -> Any:
         """A client without membership may commit to a group that nobody has made."""
@@ -117,14 +117,13 @@ class Offsets:
         # The limit counts as Java does, in units of UTF-16.
         return len(metadata.encode("utf-16-le")) // 2 > limit
 
-    def _apply(self, request: OffsetCommitRequest, now_ms: int) -> tuple[OffsetCommitResponse, list[Change]]:
-        """Put the offsets, write their records."""
+    def _apply(
+        self, request: OffsetCommitRequest, now_ms: int, changes: list[Change]
+    ) -> OffsetCommitResponse:
+        """Put the offsets, write their records; what was there before goes into `changes`."""
         group_id = request.group_id
-        expiry = NO_EXPIRY
-        if request.retention_time_ms != _NO_RETENTION_TIME:
-            expiry = now_ms + request.retention_time_ms
+        expiry = _expiry(request.retention_time_ms, now_ms)
         write = self._state.effects.write
-        changes: list[Change] = []
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             name, topic_id = topic.name, topic.topic_id
@@ -150,11 +149,11 @@ class Offsets:
                     kept_id,
                 )
                 changes.append((name, index, of_topic.partitions.get(index)))
-                of_topic.partitions[index] = committed
                 write(of_topic.key(index), committed.encode())
+                of_topic.partitions[index] = committed
                 answers.append(OffsetCommitResponsePartition(index, 0))
             topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
-        return OffsetCommitResponse(topics=topics), changes
+        return OffsetCommitResponse(topics=topics)
 
     def _undo_commit(self, group_id: str, changes: list[Change], created: bool) -> None:
         self.store.restore(group_id, changes)
@@ -212,23 +211,21 @@ class Offsets:
         except KafkaError as error:
             state.effects.reply(token, OffsetDeleteResponse(error_code=error.code))
             return
+        state.effects.on_failure(partial(self.store.restore, request.group_id, changes))
         for topic in request.topics:
             if group.is_subscribed_to(topic.name):
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 code = ErrorCode.NONE
-                changes += self._delete_in_topic(request.group_id, topic)
+                self._delete_in_topic(request.group_id, topic, changes)
             answers = [OffsetDeleteResponsePartition(part.partition_index, code) for part in topic.partitions]
             response.topics.append(OffsetDeleteResponseTopic(topic.name, answers))
-        if changes:
-            state.effects.on_failure(partial(self.store.restore, request.group_id, changes))
         state.effects.reply(token, response)
 
-    def _delete_in_topic(self, group_id: str, topic: OffsetDeleteRequestTopic) -> list[Change]:
+    def _delete_in_topic(self, group_id: str, topic: OffsetDeleteRequestTopic, changes: list[Change]) -> None:
         of_topic = self.store.of_group(group_id).get(topic.name)
         if of_topic is None:
-            return []
-        changes: list[Change] = []
+            return
         for part in topic.partitions:
             index = part.partition_index
             before = of_topic.partitions.get(index)
@@ -236,7 +233,6 @@ class Offsets:
                 changes.append((topic.name, index, before))
                 self.store.put(group_id, topic.name, index, None)
                 self._state.effects.write(of_topic.key(index), None)
-        return changes
 
     def delete_group(self, group_id: str, token: Token, now_ms: int) -> None:
         """Delete a group without members, and all its offsets. Answers with a DeletableGroupResult."""
@@ -268,6 +264,15 @@ class Offsets:
 
     def topics_changed(self, now_ms: int) -> None:
         self._cleanup.topics_changed(now_ms)
+
+
+def _expiry(retention_time_ms: int, now_ms: int) -> int:
+    """When an offset with a retention time of its own goes. One that lies beyond what the record can hold is
+    for ever; in Kafka it overflows into the past, and the offset goes at the next check.
+    """
+    if retention_time_ms == _NO_RETENTION_TIME:
+        return NO_EXPIRY
+    return min(now_ms + retention_time_ms, _LATEST_MS)
 
 
 def _position(index: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:

@@ -63,12 +63,13 @@ class SingleCommit:
         except KafkaError:
             return False
         group.offsets_committed(self._member_id, now_ms)
+        committed = CommittedOffset(offset, leader_epoch, "", now_ms, topic_id=self._topic_id)
+        value = committed.encode()  # before anything changes: it may raise
         of_topic = offsets.store.open(self._group_id, self._topic)
         before = of_topic.partitions.get(self._index)
-        committed = CommittedOffset(offset, leader_epoch, "", now_ms, topic_id=self._topic_id)
         of_topic.partitions[self._index] = committed
         effects = state.effects
-        effects.records.append((of_topic.key(self._index), committed.encode()))
+        effects.records.append((of_topic.key(self._index), value))
         effects.undo.append(partial(self._undo, offsets.store, before))
         effects.replies.append((token, response))
         return True

@@ -63,12 +63,11 @@ class Joins:
         elif request.member_id:
             self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         else:
-            group = self._state.groups[request.group_id] = ClassicGroup(
-                self._state, request.group_id, join.now_ms
-            )
+            group = ClassicGroup(self._state, request.group_id, join.now_ms)
+            self._state.effects.on_failure(partial(self._forget_group, group))
+            self._state.groups[request.group_id] = group
             # A group that was asked for stays, with offsets or without, until it is deleted or has expired.
             write_new_group(self._state, group)
-            self._state.effects.on_failure(partial(self._forget_group, group))
             self._join_group(join, group)
 
     def _forget_group(self, group: ClassicGroup) -> None:

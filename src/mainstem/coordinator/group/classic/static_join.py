@@ -35,9 +35,9 @@ def rejoin_static_member(
     new = _replace(state, rebalances, group, old, new_member_id, join.now_ms)
     wait_with(state, join, group, new)
     if group.phase is Phase.STABLE and group.select_protocol() == group.protocol_name:
+        state.effects.on_failure(partial(_go_back, state, rebalances, group, old, new, join.now_ms))
         group.topics = group.compute_topics()
         write_group(state, group)
-        state.effects.on_failure(partial(_go_back, state, rebalances, group, old, new, join.now_ms))
         if join.version >= _SKIP_ASSIGNMENT:
             is_leader = group.leader_id == new_member_id
             response = joined(group, new, join.version, skip_assignment=is_leader)

@@ -69,11 +69,11 @@ class Syncs:
     def _assign(self, group: ClassicGroup, request: SyncGroupRequest, now_ms: int) -> None:
         """Whom the leader forgot owns nothing."""
         assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
+        failed = partial(self._assignment_lost, group, group.generation, group.rebalances, now_ms)
+        self._state.effects.on_failure(failed)
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         write_group(self._state, group)
-        failed = partial(self._assignment_lost, group, group.generation, group.rebalances, now_ms)
-        self._state.effects.on_failure(failed)
         group.move_to(Phase.STABLE, now_ms)
         for member in group.members.values():
             if member.sync_token is not None:
@@ -91,6 +91,9 @@ class Syncs:
             member.assignment = b""
         # The rebalance has not ended after all; one that began since is the same.
         group.rebalances = rebalances
+        if group.phase is Phase.COMPLETING_REBALANCE and group.leader_id in group.members:
+            # The event broke off before it came to answers; the shell answers the leader.
+            group.members[group.leader_id].sync_token = None
         if group.phase is Phase.STABLE:
             self._rebalances.prepare(group, "the assignment could not be written", now_ms)
 
