@@ -238,7 +238,7 @@ class _Session:
         request = JoinGroupRequest(
             GROUP,
             session_timeout_ms=10_000,
-            rebalance_timeout_ms=60_000,
+            rebalance_timeout_ms=int(options.get("rebalance", 60_000)),
             member_id=told.member_id,
             group_instance_id=options.get("instance"),
             protocol_type=options.get("type", "consumer"),

@@ -51,8 +51,7 @@ class Downgrades:
         write_group(self._state, classic)
         self._state.effects.on_failure(partial(self._take_back, classic))
         for former in group.members.values():
-            self._timeouts.is_gone(group.group_id, former.member_id)
-            self._state.effects.on_failure(partial(self._timeouts.heard_from, group.group_id, former, now_ms))
+            self._timeouts.is_gone(group.group_id, former, now_ms)
         for member in classic.members.values():
             self._rebalances.watch(classic, member)
             self._rebalances.extend_session(member, now_ms)

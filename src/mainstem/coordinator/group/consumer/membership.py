@@ -97,8 +97,7 @@ class Membership:
             return
         for member in members:
             self.journal.drop_member(group, member.member_id)
-            self.timeouts.is_gone(group.group_id, member.member_id)
-            self.state.effects.on_failure(partial(self.timeouts.heard_from, group.group_id, member, now_ms))
+            self.timeouts.is_gone(group.group_id, member, now_ms)
         self.patterns.forget_unused(group)
         self.journal.put_epoch(group, group.epoch + 1, self.hashes.of(group.subscribed_topics()))
         self._time_rebalance(group, True, now_ms)

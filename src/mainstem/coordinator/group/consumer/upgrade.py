@@ -77,7 +77,7 @@ class Upgrades:
         self._journal.write_group(group)
         for member in group.members.values():
             self._timeouts.heard_from(group.group_id, member, now_ms)
-            self._state.effects.on_failure(partial(self._timeouts.is_gone, group.group_id, member.member_id))
+            self._state.effects.on_failure(partial(self._timeouts.forget, group.group_id, member.member_id))
         logger.info("group %s is a consumer group from epoch %d on", group.group_id, group.epoch)
 
     def _send_away(self, classic: ClassicGroup) -> None:
