@@ -28,8 +28,8 @@ def source_folder() -> Path:
     return folder
 
 
-def run_suite(bootstrap_servers: str, kafka_version: str, work_folder: Path) -> dict[str, str]:
-    """What came of each test: PASSED, FAILED, ERROR or SKIPPED, by its name with its parameters."""
+def failures(bootstrap_servers: str, kafka_version: str, work_folder: Path) -> tuple[set[str], str]:
+    """The names of the tests that did not pass, and what pytest had to say."""
     source = source_folder()
     environment = os.environ | {
         _SOURCE: str(source),
@@ -47,7 +47,7 @@ def run_suite(bootstrap_servers: str, kafka_version: str, work_folder: Path) -> 
     )
     found = re.findall(r"^(PASSED|FAILED|ERROR) \S+?::(\S+)", result.stdout, re.M)
     assert len(found) > 50, f"the suite did not run\n{result.stdout}\n{result.stderr}"
-    return {name: outcome for outcome, name in found}
+    return {name for outcome, name in found if outcome != "PASSED"}, result.stdout
 
 
 class ExternalService:
