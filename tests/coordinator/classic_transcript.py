@@ -52,6 +52,7 @@ class ClassicMachine:
         self.classic = ClassicGroups(self.state)
         self.offsets = Offsets(self.state)
         self.state.new_simple_group = self.classic.create_simple
+        self.state.forget_group = self.classic.rebalances.forget
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         decoded = decode_key(key)

@@ -25,7 +25,7 @@ from mainstem.protocol.apis.k47_offset_delete import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID
-from tests.coordinator.harness import FakeTopics, Harness
+from tests.coordinator.harness import FakeTopics, Harness, Waiting
 
 MINUTE_MS = 60_000
 _CLIENT = Client("client", "/127.0.0.1")
@@ -111,15 +111,18 @@ class World:
 
     def join(self, group: str, *topics: str) -> str:
         """Become the only member of a classic group, subscribed to these topics: generation 1."""
+        joined = self.send_join(group, *topics)
+        self.harness.advance(0)
+        return str(joined.answer.member_id)
+
+    def send_join(self, group: str, *topics: str, version: int = 3, member: str = "") -> Waiting:
         data = struct.pack(">hi", 0, len(topics))
         data += b"".join(struct.pack(">h", len(name)) + name.encode() for name in topics)
         protocols = [JoinGroupRequestProtocol("range", data + struct.pack(">i", -1))]
-        request = JoinGroupRequest(group, 30_000, 60_000, protocol_type="consumer", protocols=protocols)
-        joined = self.harness.send(
-            lambda m, token, now: m.classic.join_group(request, 3, _CLIENT, token, now)
+        request = JoinGroupRequest(group, 30_000, 60_000, member, None, "consumer", protocols)
+        return self.harness.send(
+            lambda m, token, now: m.classic.join_group(request, version, _CLIENT, token, now)
         )
-        self.harness.advance(0)
-        return str(joined.answer.member_id)
 
     def sync(self, group: str, member: str) -> None:
         request = SyncGroupRequest(group, 1, member, assignments=[SyncGroupRequestAssignment(member, b"")])

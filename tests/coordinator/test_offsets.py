@@ -254,6 +254,22 @@ def test_an_event_that_breaks_off_half_way_changes_nothing(
     assert world.groups() == {"g"}
 
 
+def test_whoever_joined_a_group_that_could_not_be_written_asks_again(world: World) -> None:
+    world.harness.appends_fail = True
+    with world.harness.turn():
+        world.harness.send(_commit_one("g", 5))
+        joining = world.send_join("g", "t")
+    assert joining.answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.harness.appends_fail = False
+    world.harness.advance(1_000)
+    world.sync("g", world.join("g", "t"))
+    since = len(world.harness.log)
+    world.harness.advance(29_500)  # of a session of 30 seconds, in which that of the first one would end
+    assert world.log(since) == []
+    world.harness.restart()
+    assert world.harness.machine.state.groups["g"].state_name() == "Stable"
+
+
 def test_a_retention_beyond_all_time_is_for_ever(world: World) -> None:
     assert world.commit("g", at={0: 5}, version=3, retention_time_ms=2**63 - 1) == {0: "NONE"}
     world.harness.restart()

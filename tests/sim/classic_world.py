@@ -8,15 +8,20 @@ from typing import Any
 
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.group.coordinator import GroupCoordinator
+from mainstem.coordinator.group.records import decode_key, decode_value
+from mainstem.coordinator.group.records.classic import GroupMetadataKey, GroupMetadataValue
 from mainstem.protocol.apis.k08_offset_commit import OffsetCommitResponse
 from mainstem.protocol.apis.k09_offset_fetch import OffsetFetchResponseGroup
 from mainstem.protocol.apis.k11_join_group import JoinGroupResponse
 from mainstem.protocol.apis.k14_sync_group import SyncGroupResponse
+from mainstem.protocol.apis.k42_delete_groups import DeletableGroupResult
 from mainstem.protocol.errors import ErrorCode
 from tests.coordinator.harness import FakeTopics, Harness
 
 GROUP = "group"
 TOPIC = "topic"
+# Only the administrator commits to it.
+OTHER_TOPIC = "other"
 PARTITIONS = 6
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 20_000
@@ -73,6 +78,20 @@ class Rules:
         if response.error_code == ErrorCode.UNKNOWN_MEMBER_ID and now_ms < request.admitted_until_ms:
             raise Violation(f"unknown: {request.member_id} was given this id a moment ago")
 
+    def deleted(self) -> None:
+        """The group is gone with its offsets: the next one of this name begins anew."""
+        self._owners.clear()
+        self._committed.clear()
+        self._generation = 0
+
+    def written(self, group: Any, record: GroupMetadataValue | None) -> None:
+        """A restart would find what members were told."""
+        if group is None or group.state_name() != "Stable":
+            return
+        members = None if record is None else {member.member_id for member in record.members}
+        if record is None or record.generation != group.generation or members != set(group.members):
+            raise Violation(f"not written: generation {group.generation} is {record}")
+
     def asked(self, request: "Request") -> None:
         self._waiting.add(request)
 
@@ -119,9 +138,12 @@ class Request:
         rules.answered(self)
         if isinstance(response, SyncGroupResponse) and not response.error_code:
             rules.assigned(self.generation, self.owner, read_assignment(bytes(response.assignment)))
-        elif isinstance(response, JoinGroupResponse):
+        elif isinstance(response, JoinGroupResponse) and self.incarnation == self._world.incarnation:
             rules.admitted(self, response, self._world.broker.now_ms)
-        elif isinstance(response, OffsetCommitResponse):
+        elif isinstance(response, DeletableGroupResult):
+            if not response.error_code:
+                self._world.group_deleted()
+        elif isinstance(response, OffsetCommitResponse) and self.offsets:
             if not response.topics[0].partitions[0].error_code:
                 rules.committed(self.generation, self.offsets)
         elif isinstance(response, OffsetFetchResponseGroup):
@@ -143,12 +165,15 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.rules = Rules()
-        self.topics = FakeTopics(**{TOPIC: PARTITIONS})
+        self.topics = FakeTopics(**{TOPIC: PARTITIONS, OTHER_TOPIC: 1})
         self._ids = 0
         self.broker = Harness(self._new_machine)
         self.incarnation = 0
         self.is_calm = False
         self._in_flight: list[Request] = []
+        # The last record of the group, and how much of the log has been read for it.
+        self._record: GroupMetadataValue | None = None
+        self._read = 0
 
     def _new_machine(self) -> GroupCoordinator:
         return GroupCoordinator(BrokerConfig(_SETTINGS), self.topics, self._new_id, lambda _: {})
@@ -166,12 +191,28 @@ class World:
         self.rules.asked(request)
         self._in_flight.append(request)
         event(self.broker.machine, request, self.broker.now_ms)
+        self.broker.collect()
         return request
 
+    def group_deleted(self) -> None:
+        """Whoever was given an id before is not known by it any more."""
+        self.incarnation += 1
+        self.rules.deleted()
+
+    def _check_record(self) -> None:
+        for key, value in self.broker.log[self._read :]:
+            decoded = decode_key(key)
+            if isinstance(decoded, GroupMetadataKey):
+                self._record = None if value is None else decode_value(decoded, value)
+        self._read = len(self.broker.log)
+        self.rules.written(self.broker.machine.state.groups.get(GROUP), self._record)
+
     def end_turn(self) -> None:
-        self.broker.appends_fail = self.happens(0.06)
-        self.broker.settle()
+        # Most can go wrong with a group that is not written down yet, and it seldom is.
+        self.broker.appends_fail = self.happens(0.3 if self._record is None else 0.06)
+        self.broker.end_turn()
         self.broker.appends_fail = False
+        self._check_record()
         for request in self._in_flight:
             request.is_lost = request.is_lost or self.happens(0.03)
         self._in_flight = [request for request in self._in_flight if request.answer is None]
@@ -182,6 +223,7 @@ class World:
             self.broker.appends_fail = self.happens(0.03)
             self.broker.advance(self.random.choice((10, 100, 500, 1000, 3000)))
             self.broker.appends_fail = False
+            self._check_record()
         self.rules.all_answered(self.broker.now_ms)
 
     def restart(self) -> None:

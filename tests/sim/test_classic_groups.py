@@ -12,6 +12,7 @@ from mainstem.coordinator.group.classic.group import ClassicGroup
 from mainstem.coordinator.group.classic.rebalance import Rebalances
 from mainstem.coordinator.group.classic.sync import Syncs
 from mainstem.coordinator.group.offsets import Offsets
+from tests.sim.classic_administrator import Administrator
 from tests.sim.classic_client import SimulatedClient
 from tests.sim.classic_world import GROUP, Violation, World
 
@@ -32,10 +33,11 @@ def simulate(seed: int) -> None:
         )
         for number in range(world.random.randint(1, 5))
     ]
+    somebody: list[SimulatedClient | Administrator] = [*clients, Administrator(world)]
     for turn in range(TURNS + CALM_TURNS):
         world.is_calm = turn >= TURNS
-        for client in world.random.sample(clients, len(clients)):
-            client.step()
+        for one in world.random.sample(somebody, len(somebody)):
+            one.step()
         world.end_turn()
         group = world.broker.machine.state.groups.get(GROUP)
         if world.is_calm and _is_settled(group, clients):
@@ -87,6 +89,10 @@ def _anything_goes(self: ClassicGroup, *arguments: Any) -> None:
     pass
 
 
+def _forget_nothing_but_the_group(self: Rebalances, group: ClassicGroup) -> None:
+    self._state.groups.pop(group.group_id, None)
+
+
 def _drop_syncs(self: Rebalances, group: ClassicGroup, now_ms: int) -> None:
     for member in group.members.values():
         member.sync_token = None
@@ -106,6 +112,7 @@ _assign = Syncs._assign
         (Offsets, "_undo_commit", _nothing, "lost"),
         (Rebalances, "expect", _nothing, "unknown"),
         (Rebalances, "_refuse_syncs", _drop_syncs, "forgotten"),
+        (Rebalances, "forget", _forget_nothing_but_the_group, "not written|owned twice"),
     ],
 )
 def test_a_broken_coordinator_is_found_out(

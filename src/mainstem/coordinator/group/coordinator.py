@@ -32,6 +32,7 @@ class GroupCoordinator:
         self.classic = ClassicGroups(state)
         self.consumer = ConsumerGroups(state)
         state.new_simple_group = self.classic.create_simple
+        state.forget_group = self.classic.rebalances.forget
         state.classic_bridge = self.consumer.classic_bridge
         self._replay: dict[type, Callable[[Any, Any], None]] = {
             classic_records.GroupMetadataKey: self.classic.replay,

@@ -90,7 +90,7 @@ class Offsets:
             return
         group.offsets_committed(request.member_id, now_ms)
         changes: list[Change] = []
-        state.effects.on_failure(partial(self._undo_commit, group_id, changes, created))
+        state.effects.on_failure(partial(self._undo_commit, group_id, changes, group if created else None))
         state.effects.reply(token, self._apply(request, now_ms, changes))
 
     def _new_group(self, request: OffsetCommitRequest, version: int) -> Any:
@@ -155,10 +155,11 @@ class Offsets:
             topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
         return OffsetCommitResponse(topics=topics)
 
-    def _undo_commit(self, group_id: str, changes: list[Change], created: bool) -> None:
+    def _undo_commit(self, group_id: str, changes: list[Change], created: Any) -> None:
         self.store.restore(group_id, changes)
-        if created:
-            self._state.groups.pop(group_id, None)
+        if created is not None:
+            assert self._state.forget_group is not None
+            self._state.forget_group(created)
 
     # ---- reading
 

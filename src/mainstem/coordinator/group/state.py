@@ -78,6 +78,7 @@ class GroupState:
         "classic_bridge",
         "config",
         "effects",
+        "forget_group",
         "group_config",
         "groups",
         "new_id",
@@ -102,7 +103,9 @@ class GroupState:
         self.effects = Effects()
         self.timers = Timers()
         self.groups: dict[str, Any] = {}
-        # Set when the parts are put together: makes a group for offsets that were committed without members,
-        # and serves members of the classic protocol in a group of the consumer protocol.
+        # Set when the parts are put together: makes a group for offsets that were committed without members;
+        # ends it, with whoever waits in it, when it could not be written down; and serves members of the
+        # classic protocol in a group of the consumer protocol.
         self.new_simple_group: Callable[[str], Any] | None = None
+        self.forget_group: Callable[[Any], None] | None = None
         self.classic_bridge: Any = None

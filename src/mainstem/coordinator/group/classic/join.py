@@ -64,18 +64,11 @@ class Joins:
             self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         else:
             group = ClassicGroup(self._state, request.group_id, join.now_ms)
-            self._state.effects.on_failure(partial(self._forget_group, group))
+            self._state.effects.on_failure(partial(self._rebalances.forget, group))
             self._state.groups[request.group_id] = group
             # A group that was asked for stays, with offsets or without, until it is deleted or has expired.
             write_new_group(self._state, group)
             self._join_group(join, group)
-
-    def _forget_group(self, group: ClassicGroup) -> None:
-        """It could not be written down. Whoever waits in it asks again."""
-        if self._state.groups.get(group.group_id) is group:
-            del self._state.groups[group.group_id]
-        for token in self._rebalances.end(group):
-            token.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _join_group(self, join: Joining, group: ClassicGroup) -> None:
         request = join.request

@@ -235,3 +235,12 @@ class Rebalances:
         group.awaiting_join = 0
         group.phase = Phase.DEAD
         return waiting
+
+    def forget(self, group: ClassicGroup) -> None:
+        """A new group could not be written down. Whoever waits in it asks again; its timers would write over
+        the record of the next group of this name.
+        """
+        if self._state.groups.get(group.group_id) is group:
+            del self._state.groups[group.group_id]
+        for token in self.end(group):
+            token.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
