@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mainstem.coordinator.group.regex import check, resolve
+from mainstem.coordinator.group.regex import compile_pattern
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
 _NAMES = ("orders", "orders-eu", "payments", "__consumer_offsets")
@@ -24,7 +24,7 @@ _NAMES = ("orders", "orders-eu", "payments", "__consumer_offsets")
     ],
 )
 def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None:
-    assert resolve(pattern, _NAMES) == expected
+    assert {name for name in _NAMES if compile_pattern(pattern).matches(name)} == expected
 
 
 # The words on the right are those of Apache Kafka 4.3 for the same pattern.
@@ -46,23 +46,53 @@ def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None
 )
 def test_what_is_no_pattern(pattern: str, description: str) -> None:
     with pytest.raises(KafkaError) as refused:
-        check(pattern)
+        compile_pattern(pattern)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert refused.value.message == (
         f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {description}."
     )
-    with pytest.raises(KafkaError):
-        resolve(pattern, _NAMES)
 
 
 def test_a_pattern_that_would_stall_other_engines_is_quick() -> None:
-    assert resolve("(a*)*b", ["a" * 249]) == set()
+    assert not compile_pattern("(a*)*b").matches("a" * 249)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a" * 32_768,
+        "\u00e4" * 16_384,
+        "\\pL" * 101,
+        "\\PL" * 101,
+        "a{2}" * 1001,
+        "\\pL{900}",
+        "(((a|b){1,30}x){1,30}.*)" * 40,
+    ],
+)
+def test_a_pattern_too_large_for_any_subscription_is_refused(pattern: str) -> None:
+    with pytest.raises(KafkaError) as refused:
+        compile_pattern(pattern)
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("|".join(f"orders-{number}" for number in range(2500)), "orders-2499"),
+        ("[a-zA-Z0-9._-]{1,249}", "a" * 249),
+        (".{0,249}", "." * 249),
+        ("a" * 249, "a" * 249),
+        ("|".join(f"v{number}-[0-9]{{4}}" for number in range(900)), "v899-1234"),
+    ],
+)
+def test_a_large_pattern_that_makes_sense_is_not(pattern: str, name: str) -> None:
+    assert compile_pattern(pattern).matches(name)
 
 
 def test_a_bad_pattern_says_nothing_on_its_own() -> None:
     script = (
-        "from mainstem.coordinator.group.regex import check\n"
-        "try:\n    check('(')\nexcept Exception as failure:\n    assert 'missing' in str(failure)\n"
+        "from mainstem.coordinator.group.regex import compile_pattern\n"
+        "try:\n    compile_pattern('(')\nexcept Exception as failure:\n    assert 'missing' in str(failure)\n"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout + result.stderr == ""

@@ -53,6 +53,8 @@ class ConsumerGroup:
         # forgets both, and looks again.
         self.topics_version = -1
         self.patterns_version = -1
+        # After a failure the patterns are left alone until then.
+        self.patterns_retry_ms = 0
         self.rebalances = RebalanceTimes()
         # What follows from the members.
         self.static_members: dict[str, str] = {}

@@ -26,7 +26,7 @@ from mainstem.coordinator.group.consumer.member import (
     away,
 )
 from mainstem.coordinator.group.consumer.membership import Membership
-from mainstem.coordinator.group.consumer.patterns import MaySee
+from mainstem.coordinator.group.consumer.pattern_matching import MaySee
 from mainstem.coordinator.group.consumer.upgrade import Upgrades
 from mainstem.coordinator.group.state import Client, GroupState
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import (

@@ -12,7 +12,8 @@ from mainstem.coordinator.group.consumer.group import EMPTY, STABLE_GROUP, Consu
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import UNREVOKED_PARTITIONS, Member
 from mainstem.coordinator.group.consumer.metadata_hash import MetadataHashes
-from mainstem.coordinator.group.consumer.patterns import Change, MaySee, Patterns
+from mainstem.coordinator.group.consumer.pattern_matching import MaySee
+from mainstem.coordinator.group.consumer.patterns import Change, Patterns
 from mainstem.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
 from mainstem.coordinator.group.consumer.settings import Settings
 from mainstem.coordinator.group.consumer.target import Targets

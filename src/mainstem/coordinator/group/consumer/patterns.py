@@ -1,25 +1,27 @@
 """Subscriptions by regular expression: matched on the broker, all patterns of a group at once, so that a
 change leads to one new epoch.
 
-A heartbeat only asks for the matching; it is done in an event of its own, like Kafka's background task, and
+A heartbeat only asks for the matching; it is done in events of its own, like Kafka's background task, and
 the members learn of it from their next heartbeats.
 """
 
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
+from typing import Final
 
 from mainstem.coordinator.group import regex
 from mainstem.coordinator.group.consumer.group import ConsumerGroup, Resolved
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import Member
 from mainstem.coordinator.group.consumer.metadata_hash import MetadataHashes
+from mainstem.coordinator.group.consumer.pattern_matching import Matching, MaySee
 from mainstem.coordinator.group.state import GroupState
 
-REFRESH_INTERVAL_MS_MIN = 10_000
-
-# Whether the member whose heartbeat asked for the matching may see a topic.
-MaySee = Callable[[str], bool]
+REFRESH_INTERVAL_MS_MIN: Final = 10_000
+# The names of topics and patterns that one event writes, in bytes: far less than a batch may have, so that
+# only a single pattern that matches thousands of topics can be too much for one.
+_WRITTEN_BYTES_MAX: Final = 128 * 1024
 
 
 class Change(Enum):
@@ -48,7 +50,7 @@ class Patterns:
         """KafkaError (INVALID_REGULAR_EXPRESSION) when the member brings a pattern that is none."""
         pattern = new.subscribed_topic_regex
         if pattern and pattern != old.subscribed_topic_regex and not group.patterns[pattern]:
-            regex.check(pattern)
+            regex.compile_pattern(pattern)
 
     def update(
         self, group: ConsumerGroup, old: Member, new: Member, may_see: MaySee | None, now_ms: int
@@ -63,8 +65,7 @@ class Patterns:
             change = Change.UPDATED_AND_RESOLVED if is_known else Change.UPDATED
         # Only those whose own members have patterns see to them: a classic member cannot say what it may see.
         if may_see is not None and group.patterns and self._is_refresh_due(group, now_ms):
-            callback = partial(self._refresh, group.group_id, may_see)
-            self._state.timers.schedule(_timer_key(group.group_id), now_ms, callback)
+            self._schedule(group, partial(self._begin, group, may_see), now_ms)
         return change
 
     def forget_unused(self, group: ConsumerGroup) -> None:
@@ -88,7 +89,7 @@ class Patterns:
         self._names = names
 
     def _is_refresh_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        if _timer_key(group.group_id) in self._state.timers:
+        if _timer_key(group.group_id) in self._state.timers or now_ms < group.patterns_retry_ms:
             return False
         last = next(iter(group.resolved.values()), None)
         if last is not None and now_ms <= last.timestamp_ms + REFRESH_INTERVAL_MS_MIN:
@@ -101,25 +102,58 @@ class Patterns:
         interval_ms: int = self._state.config.get("group.consumer.regex.refresh.interval.ms")
         return now_ms > last.timestamp_ms + interval_ms
 
-    def _refresh(self, group_id: str, may_see: MaySee, now_ms: int) -> None:
-        group = self._state.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            return
+    # ---- events of their own, each as short as the timers of the shell want them
+
+    def _schedule(self, group: ConsumerGroup, event: Callable[[int], None], now_ms: int) -> None:
+        self._state.timers.schedule(_timer_key(group.group_id), now_ms, event)
+
+    def _begin(self, group: ConsumerGroup, may_see: MaySee, now_ms: int) -> None:
         self.note_new_topics()
         version = self._state.topics.version
-        names = self._names or frozenset()
+        matching = Matching(group.patterns, self._names or (), version, may_see, now_ms)
+        self._match(group, matching, now_ms)
+
+    def _match(self, group: ConsumerGroup, matching: Matching, now_ms: int) -> None:
+        self._state.effects.on_failure(partial(_failed, group, matching, now_ms))
+        if matching.run_slice():
+            self._write(group, matching, now_ms)
+        else:
+            self._schedule(group, partial(self._match, group, matching), now_ms)
+
+    def _write(self, group: ConsumerGroup, matching: Matching, now_ms: int) -> None:
+        """What an event writes stands for itself, with an epoch if it changes anything: a later one may fail.
+        Nearly always there is only one.
+        """
+        if self._state.groups.get(group.group_id) is not group:
+            return
+        self._state.effects.on_failure(partial(_failed, group, matching, now_ms))
         has_changed = False
-        for pattern in group.patterns:
-            topics = frozenset(filter(may_see, regex.resolve(pattern, names)))
+        size = 0
+        while matching.resolved and size < _WRITTEN_BYTES_MAX:
+            pattern = next(iter(matching.resolved))
+            topics = matching.resolved.pop(pattern)
+            if not group.patterns[pattern]:
+                continue  # nobody has it any more
             former = group.resolved.get(pattern)
             has_changed |= topics != (former.topics if former is not None else frozenset())
-            self._journal.put_resolved(group, pattern, Resolved(topics, version, now_ms))
-        group.patterns_version = version
+            resolved = Resolved(topics, matching.version, matching.started_ms)
+            self._journal.put_resolved(group, pattern, resolved)
+            size += len(pattern) + sum(map(len, topics))
+        if matching.resolved:
+            self._schedule(group, partial(self._write, group, matching), now_ms)
+        elif not matching.has_failed:
+            group.patterns_version = matching.version
         metadata_hash = self._hashes.of(group.subscribed_topics())
         if has_changed or metadata_hash != group.metadata_hash:
             self._journal.put_epoch(group, group.epoch + 1, metadata_hash)
-            group.topics_version = version
-        self._state.effects.on_failure(partial(setattr, group, "patterns_version", -1))
+            group.topics_version = self._state.topics.version
+
+
+def _failed(group: ConsumerGroup, matching: Matching, now_ms: int) -> None:
+    """Not at once again: it may fail for the same reason each time."""
+    matching.has_failed = True
+    group.patterns_version = -1
+    group.patterns_retry_ms = now_ms + REFRESH_INTERVAL_MS_MIN
 
 
 def _timer_key(group_id: str) -> tuple[str, str]:
