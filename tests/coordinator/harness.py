@@ -111,11 +111,11 @@ class Harness:
         self.settle()
 
     def advance(self, ms: int) -> None:
-        """Let time pass; timers run at their own moments."""
+        """Let time pass; timers run at their own moments, each as an event of its own."""
         end = self.now_ms + ms
         while (deadline := self.machine.timers.next_deadline()) is not None and deadline <= end:
             self.now_ms = max(self.now_ms, deadline)
-            self.machine.timers.run_due(self.now_ms)
+            self.machine.timers.run_next(self.now_ms)
             self.settle()
         self.now_ms = end
 

@@ -146,6 +146,7 @@ class World:
     def topics_changed(self) -> None:
         self.harness.machine.topics_changed(self.harness.now_ms)
         self.harness.settle()
+        self.harness.advance(0)
 
     def groups(self) -> set[str]:
         return set(self.harness.machine.state.groups)

@@ -170,13 +170,95 @@ def test_a_topic_that_is_made_anew_starts_without_offsets(world: World) -> None:
     assert world.fetch("g") == {2: 1}
 
 
-def test_a_failed_append_keeps_the_offsets_of_a_deleted_topic(world: World) -> None:
+def test_a_failed_append_of_tombstones_of_a_deleted_topic_is_tried_again(world: World) -> None:
     world.commit("g", at={0: 5})
     world.topics.delete("t")
     world.harness.appends_fail = True
     world.topics_changed()
+    world.advance_minutes(1)
     assert world.fetch("g") == {0: 5}
     world.harness.appends_fail = False
-    world.topics.create("v", 1)
-    world.topics_changed()
+    world.advance_minutes(1)
+    assert world.log(1) == ["g t-0 deleted"]
     assert world.fetch("g") == {}
+
+
+def test_what_is_tried_again_spares_a_topic_that_was_made_in_the_meantime(world: World) -> None:
+    world.commit("g", at={0: 5, 1: 6})
+    world.topics.delete("t")
+    world.harness.appends_fail = True
+    world.topics_changed()
+    world.harness.appends_fail = False
+    world.topics.create("t", 4)
+    world.commit("g", at={1: 0})
+    world.commit("g", at={2: 0}, version=2, retention_time_ms=60 * MINUTE_MS)
+    world.advance_minutes(1)
+    assert world.log(4) == ["g t-0 deleted"]
+    assert world.fetch("g") == {1: 0, 2: 0}
+
+
+def test_topics_that_were_deleted_while_nobody_coordinated_are_found_when_it_loads(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.commit("g", "u", at={0: 6})
+    world.commit("h", at={0: 7}, version=2, retention_time_ms=MINUTE_MS)
+    world.topics.delete("t")
+    world.topics.delete("u")
+    world.topics.create("t", 4)
+    world.harness.restart()
+    world.harness.advance(0)
+    assert world.log(3) == ["g t-0 deleted", "g u-0 deleted"]
+    assert world.fetch_all("g") == {}
+    assert world.fetch("h") == {0: 7}  # nothing says of which topic it is
+
+
+def test_an_offset_without_a_topic_id_goes_with_the_topic_that_had_the_name_when_it_was_read(
+    world: World,
+) -> None:
+    world.commit("g", at={0: 5}, version=2, retention_time_ms=60 * MINUTE_MS)
+    world.harness.restart()
+    world.topics.delete("t")
+    world.topics.create("t", 4)
+    world.topics_changed()
+    assert world.log(1) == ["g t-0 deleted"]
+
+
+def test_an_offset_of_a_deleted_topic_is_not_one_of_the_next_of_its_name(world: World) -> None:
+    world.commit("g", at={0: 5})
+    world.topics.delete("t")
+    world.topics.create("t", 4)
+    assert world.fetch("g") == {}
+    assert world.fetch_all("g") == {}
+    world.commit("g", at={1: 0})
+    assert world.fetch("g") == {1: 0}
+    assert world.fetch_all("g") == {"t": {1: 0}}
+
+
+@pytest.mark.parametrize("how", ["age", "deleted topic"])
+def test_long_names_go_in_batches_that_can_be_written(world: World, how: str) -> None:
+    long_ids = [character * 30_000 for character in "abc"]
+    for group in long_ids:
+        world.commit(group, at=dict.fromkeys(range(40), 5))
+    world.commit("g", at={0: 5})
+    sizes = _sizes_of_events(world)
+    if how == "age":
+        world.advance_minutes(61)
+    else:
+        world.topics.delete("t")
+        world.topics_changed()
+        world.harness.advance(1000)
+    assert not list(world.harness.machine.offsets.store.topics())
+    assert sum(sizes) > 3_600_000
+    assert max(sizes) < 400_000
+
+
+def _sizes_of_events(world: World) -> list[int]:
+    """The bytes that each event from now on writes."""
+    sizes: list[int] = []
+    settle = world.harness.settle
+
+    def count_and_settle() -> None:
+        sizes.append(sum(len(key) for key, _ in world.harness.machine.effects.records))
+        settle()
+
+    world.harness.settle = count_and_settle  # type: ignore[method-assign]
+    return sizes

@@ -1,5 +1,5 @@
 """An administrator for the simulation of classic groups: commits offsets to a group without being a member,
-which makes the group if there is none, and deletes it when it is empty. All that in the midst of others' turns.
+which makes the group if there is none, and deletes it when it is empty, in the midst of others' turns.
 """
 
 from mainstem.protocol.apis.k08_offset_commit import (

@@ -1,13 +1,11 @@
 """Removes committed offsets that nobody will ask for again: those that are too old, those of deleted topics.
 
-It works in small steps, so that no event writes more than a batch may hold; the rest follows a moment later.
-Whether a group's offsets age, and from when on, is for the group to say.
+It works in small steps, each an event of its own that writes far less than a batch may hold; what could not
+be written is tried again. Whether a group's offsets age, and from when on, is for the group to say.
 """
 
-from collections import deque
-from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from mainstem.coordinator.group.offset_store import NO_EXPIRY, Change, CommittedOffset, OffsetStore
 from mainstem.coordinator.group.state import GroupState
@@ -16,72 +14,119 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 _EXPIRE: Final = ("offsets", "expire")
 _CONTINUE: Final = ("offsets", "continue cleaning")
-_TOMBSTONES_PER_STEP: Final = 500
+_TOMBSTONES_PER_EVENT: Final = 500
+_BYTES_PER_EVENT: Final = 256 * 1024
+# Most groups and topics have nothing to remove, but to find that out takes its time too.
+_TASKS_PER_EVENT: Final = 1000
+_RETRY_MS: Final = 10_000
 _MINUTE_MS: Final = 60_000
+
+
+class _Task(NamedTuple):
+    """Look at one group: at the offsets of one topic, which has changed, or at the age of all of them."""
+
+    group_id: str
+    topic: str | None = None
 
 
 class OffsetCleanup:
     """The housekeeping of one machine's offsets."""
 
-    __slots__ = ("_seen_topic_ids", "_seen_version", "_state", "_steps", "_store")
+    __slots__ = (
+        "_bytes_left",
+        "_seen_topic_ids",
+        "_seen_version",
+        "_state",
+        "_store",
+        "_tasks",
+        "_tombstones_left",
+    )
 
     def __init__(self, state: GroupState, store: OffsetStore) -> None:
         self._state = state
         self._store = store
-        # Each does something for one group and returns the number of records that it wrote.
-        self._steps: deque[Callable[[int], int]] = deque()
+        # A set that keeps its order.
+        self._tasks: dict[_Task, None] = {}
+        # What this event may still write.
+        self._tombstones_left = self._bytes_left = 0
         self._seen_version = -1
         self._seen_topic_ids: dict[str, bytes] = {}
 
+    def loaded(self, now_ms: int) -> None:
+        """Topics may have been deleted while nobody coordinated their groups."""
+        self._arm(now_ms)
+        self.topics_changed(now_ms)
+
     def _run(self, now_ms: int) -> None:
-        written = 0
-        while self._steps:
-            if written >= _TOMBSTONES_PER_STEP:
-                self._state.timers.schedule(_CONTINUE, now_ms + 1, self._run)
-                return
-            written += self._steps.popleft()(now_ms)
+        """One event's worth of tasks."""
+        begun: list[_Task] = []
+        self._state.effects.on_failure(partial(self._try_again, begun, now_ms))
+        self._tombstones_left, self._bytes_left = _TOMBSTONES_PER_EVENT, _BYTES_PER_EVENT
+        while self._tasks and self._has_room() and len(begun) < _TASKS_PER_EVENT:
+            task = next(iter(self._tasks))
+            del self._tasks[task]
+            begun.append(task)
+            if not self._do(task, now_ms):
+                self._tasks[task] = None
+        if self._tasks:
+            self._state.timers.schedule(_CONTINUE, now_ms + 1, self._run)
+
+    def _has_room(self) -> bool:
+        return self._tombstones_left > 0 and self._bytes_left > 0
+
+    def _try_again(self, tasks: list[_Task], now_ms: int) -> None:
+        self._tasks |= dict.fromkeys(tasks)
+        self._state.timers.schedule(_CONTINUE, now_ms + _RETRY_MS, self._run)
+
+    def _do(self, task: _Task, now_ms: int) -> bool:
+        """Whether there is no more to do for it."""
+        if task.topic is None:
+            return self._expire_group(task.group_id, now_ms)
+        return self._delete_others(task.group_id, task.topic)
 
     # ---- age
 
-    def arm(self, now_ms: int) -> None:
+    def _arm(self, now_ms: int) -> None:
         """Look for old offsets after a while, and again and again."""
         interval_ms = self._state.config.get("offsets.retention.check.interval.ms")
         self._state.timers.schedule(_EXPIRE, now_ms + interval_ms, self._expire_and_arm)
 
     def _expire_and_arm(self, now_ms: int) -> None:
-        self.arm(now_ms)
+        self._arm(now_ms)
         self.expire(now_ms)
 
     def expire(self, now_ms: int) -> None:
         """Remove what is too old. A group that is empty and has no offsets left goes with them."""
-        self._steps += [partial(self._expire_group, group_id) for group_id in self._state.groups]
+        self._tasks |= {_Task(group_id): None for group_id in self._state.groups}
         self._run(now_ms)
 
-    def _expire_group(self, group_id: str, now_ms: int) -> int:
+    def _expire_group(self, group_id: str, now_ms: int) -> bool:
         group = self._state.groups.get(group_id)
-        if group is None:
-            return 0
-        records = self._state.effects.records
-        before = len(records)
-        since_ms = group.offsets_expire_after()
-        if since_ms is not None:
-            retention_ms = self._state.config.get("offsets.retention.minutes") * _MINUTE_MS
-            old: list[Change] = [
-                (topic, index, committed)
-                for topic, of_topic in self._store.of_group(group_id).items()
-                if not group.is_subscribed_to(topic)
-                for index, committed in of_topic.partitions.items()
-                if _is_expired(committed, since_ms, retention_ms, now_ms)
-            ]
-            self._delete_some(group_id, old, partial(self._expire_group, group_id))
+        since_ms = None if group is None else group.offsets_expire_after()
+        if group is None or since_ms is None:
+            return True
+        retention_ms = self._state.config.get("offsets.retention.minutes") * _MINUTE_MS
+        old: list[Change] = [
+            (topic, index, committed)
+            for topic, of_topic in self._store.of_group(group_id).items()
+            if not group.is_subscribed_to(topic)
+            for index, committed in of_topic.partitions.items()
+            if _is_expired(committed, since_ms, retention_ms, now_ms)
+        ]
+        if not self._delete_some(group_id, old):
+            return False
         if not self._store.of_group(group_id):
             try:
                 group.check_delete()
             except KafkaError:
                 pass  # it has members
             else:
+                records = self._state.effects.records
+                before = len(records)
                 group.write_tombstones()
-        return len(records) - before
+                self._tombstones_left -= len(records) - before
+                self._bytes_left -= sum(len(key) for key, _ in records[before:])
+        return True
 
     # ---- deleted topics
 
@@ -94,28 +139,25 @@ class OffsetCleanup:
         seen, self._seen_topic_ids = self._seen_topic_ids, {}
         for name in self._store.topics():
             info = topics.by_name(name)
-            before = seen.get(name, ZERO_UUID)
             if info is not None:
                 self._seen_topic_ids[name] = info.topic_id
-            if info is None or info.topic_id != before:
-                # An offset without an id is one of the former topic if there was a former one.
-                kept_ids = {info.topic_id} if info is not None else set()
-                if info is not None and before == ZERO_UUID:
-                    kept_ids.add(ZERO_UUID)
-                groups = self._store.groups_of_topic(name)
-                self._steps += [partial(self._delete_others, group, name, kept_ids) for group in groups]
-        self._run(now_ms)
+            if info is None or info.topic_id != seen.get(name):
+                self._tasks |= {_Task(group_id, name): None for group_id in self._store.groups_of_topic(name)}
+        if self._tasks:
+            self._state.timers.schedule(_CONTINUE, now_ms, self._run)
 
-    def _delete_others(self, group_id: str, topic: str, kept_ids: set[bytes], now_ms: int) -> int:
+    def _delete_others(self, group_id: str, topic: str) -> bool:
         of_topic = self._store.of_group(group_id).get(topic)
         if of_topic is None:
-            return 0
-        gone: list[Change] = [
+            return True
+        info = self._state.topics.by_name(topic)
+        kept_ids = () if info is None else (info.topic_id, ZERO_UUID)
+        others: list[Change] = [
             (topic, index, committed)
             for index, committed in of_topic.partitions.items()
             if committed.topic_id not in kept_ids
         ]
-        return self._delete_some(group_id, gone, partial(self._delete_others, group_id, topic, kept_ids))
+        return self._delete_some(group_id, others)
 
     # ---- tombstones
 
@@ -131,13 +173,18 @@ class OffsetCleanup:
             ],
         )
 
-    def _delete_some(self, group_id: str, changes: list[Change], again: Callable[[int], int]) -> int:
-        """As many as one step may; `again` is the next step if more are left."""
-        if len(changes) > _TOMBSTONES_PER_STEP:
-            changes = changes[:_TOMBSTONES_PER_STEP]
-            self._steps.appendleft(again)
-        self._delete(group_id, changes)
-        return len(changes)
+    def _delete_some(self, group_id: str, changes: list[Change]) -> bool:
+        """As many as this event may; whether these were all."""
+        stored = self._store.of_group(group_id)
+        count = 0
+        for topic, index, _ in changes:
+            if not self._has_room():
+                break
+            count += 1
+            self._tombstones_left -= 1
+            self._bytes_left -= len(stored[topic].key(index))
+        self._delete(group_id, changes[:count])
+        return count == len(changes)
 
     def _delete(self, group_id: str, changes: list[Change]) -> None:
         effects = self._state.effects

@@ -10,6 +10,7 @@ from mainstem.coordinator.group.offset_store import CommittedOffset, OffsetStore
 from mainstem.coordinator.group.records import decode_key, decode_value
 from mainstem.coordinator.group.records.offsets import OffsetCommitKey
 from mainstem.coordinator.group.state import GroupState
+from mainstem.protocol.uuids import ZERO_UUID
 
 # The types that a key begins with: of the first form, which only very old brokers wrote, and of today's.
 KEY_TYPES: Final = (b"\0\0", b"\0\1")
@@ -38,7 +39,7 @@ class OffsetReplay:
         if value is None:
             self._delete(key, group_id, topic, partition)
         else:
-            of_topic.partitions[partition] = _decode(value)
+            of_topic.partitions[partition] = self._decode(topic, value)
             self._ensure_group(group_id)
 
     def _replay_first(self, key: bytes, value: bytes | None) -> None:
@@ -47,7 +48,7 @@ class OffsetReplay:
         if value is None:
             self._delete(key, group_id, topic, decoded.partition)
             return
-        committed = _decode(value)
+        committed = self._decode(topic, value)
         self._ensure_group(group_id)
         of_topic = self._store.open(group_id, topic)
         of_topic.partitions[decoded.partition] = committed
@@ -65,17 +66,21 @@ class OffsetReplay:
             assert self._state.new_simple_group is not None
             self._state.new_simple_group(group_id)
 
-
-def _decode(value: bytes) -> CommittedOffset:
-    usual = decode_usual(value)
-    if usual is not None:
-        return usual
-    read = decode_value(OffsetCommitKey(), value)
-    return CommittedOffset(
-        read.offset,
-        read.leader_epoch,
-        read.metadata,
-        read.commit_timestamp,
-        read.expire_timestamp,
-        read.topic_id,
-    )
+    def _decode(self, topic: str, value: bytes) -> CommittedOffset:
+        usual = decode_usual(value)
+        if usual is not None:
+            return usual
+        read = decode_value(OffsetCommitKey(), value)
+        topic_id = read.topic_id
+        if topic_id == ZERO_UUID:
+            # As far as anybody knows it is one of the topic that has this name now, but not of a later one.
+            info = self._state.topics.by_name(topic)
+            topic_id = ZERO_UUID if info is None else info.topic_id
+        return CommittedOffset(
+            read.offset,
+            read.leader_epoch,
+            read.metadata,
+            read.commit_timestamp,
+            read.expire_timestamp,
+            topic_id,
+        )

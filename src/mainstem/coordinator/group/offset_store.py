@@ -26,7 +26,9 @@ _WITHOUT_NOTE: Final = Packer(">hqiBqBBB16s")
 
 
 class CommittedOffset(Struct, frozen=True, gc=False):
-    """One position of a group. The zero id stands for a topic whose id is not known."""
+    """One position of a group. The zero id stands for a topic whose id is not known. Records with an expiry,
+    and old ones, have no place for it.
+    """
 
     offset: int
     leader_epoch: int

@@ -127,8 +127,6 @@ class Offsets:
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             name, topic_id = topic.name, topic.topic_id
-            # The version of the value that holds an expiry has no place for the id.
-            kept_id = topic_id if expiry == NO_EXPIRY else ZERO_UUID
             of_topic = None
             answers: list[OffsetCommitResponsePartition] = []
             for part in topic.partitions:
@@ -146,7 +144,7 @@ class Offsets:
                     metadata or "",
                     now_ms,
                     expiry,
-                    kept_id,
+                    topic_id,
                 )
                 changes.append((name, index, of_topic.partitions.get(index)))
                 write(of_topic.key(index), committed.encode())
@@ -185,18 +183,29 @@ class Offsets:
         stored = self.store.of_group(group_id) if group is not None else {}
         if request.topics is None:
             for name, of_topic in stored.items():
-                found = [_position(index, committed) for index, committed in of_topic.partitions.items()]
-                answer.topics.append(OffsetFetchResponseTopics(name, ZERO_UUID, found))
+                current_id = self._current_id(name)
+                found = [
+                    _position(index, committed)
+                    for index, committed in of_topic.partitions.items()
+                    if _of_the_same_topic(committed, current_id) is not None
+                ]
+                if found:
+                    answer.topics.append(OffsetFetchResponseTopics(name, ZERO_UUID, found))
         else:
             for topic in request.topics:
                 wanted = stored.get(topic.name)
                 partitions = wanted.partitions if wanted is not None else {}
+                topic_id = self._current_id(topic.name) if topic.topic_id == ZERO_UUID else topic.topic_id
                 found = [
-                    _position(index, _of_the_same_topic(partitions.get(index), topic.topic_id))
+                    _position(index, _of_the_same_topic(partitions.get(index), topic_id))
                     for index in topic.partition_indexes
                 ]
                 answer.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, found))
         self._state.effects.reply(token, answer)
+
+    def _current_id(self, topic: str) -> bytes:
+        info = self._state.topics.by_name(topic)
+        return ZERO_UUID if info is None else info.topic_id
 
     # ---- deleting
 
@@ -257,7 +266,7 @@ class Offsets:
 
     def loaded(self, now_ms: int) -> None:
         self._loading = OffsetReplay(self._state, self.store)  # forgets what only loading needs
-        self._cleanup.arm(now_ms)
+        self._cleanup.loaded(now_ms)
 
     def expire(self, now_ms: int) -> None:
         """Look for offsets that are too old, now."""
