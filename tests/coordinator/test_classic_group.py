@@ -15,7 +15,7 @@ from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from tests.coordinator.classic_transcript import GROUP, ClassicMachine, subscription
-from tests.coordinator.harness import Harness
+from tests.coordinator.harness import Harness, Waiting
 
 
 def _harness() -> Harness:
@@ -28,12 +28,19 @@ def _join(harness: Harness, metadata: bytes, protocol_type: str = "consumer") ->
     """A new member of a group that it has for itself; the member's id."""
     protocols = [JoinGroupRequestProtocol("range", metadata)]
     request = JoinGroupRequest(GROUP, 10_000, 10_000, "", None, protocol_type, protocols)
-    waiting = harness.send(
-        lambda m, token, now_ms: m.classic.join_group(request, 3, Client("c", "/h"), token, now_ms)
-    )
+    waiting = _send_join(harness, request)
     harness.advance(0)
     member_id: str = waiting.answer.member_id
     return member_id
+
+
+def _send_join(
+    harness: Harness, request: JoinGroupRequest, version: int = 3, client_id: str = "c"
+) -> Waiting:
+    client = Client(client_id, "/h")
+    return harness.send(
+        lambda m, token, now_ms: m.classic.join_group(request, version, client, token, now_ms)
+    )
 
 
 def _sync(harness: Harness, member_id: str) -> None:
@@ -89,6 +96,19 @@ def test_a_subscription_of_a_newer_version_is_read_as_far_as_it_is_known() -> No
     for end in range(len(data)):
         with pytest.raises(ProtocolError):
             subscribed_topics(data[:end])
+
+
+def test_protocols_that_nobody_offers_any_more_are_forgotten() -> None:
+    harness = _harness()
+    member_id = _join(harness, subscription("orders"))
+    group = _group(harness)
+    for name in ("one", "two"):
+        protocols = [JoinGroupRequestProtocol("range", b""), JoinGroupRequestProtocol(name, b"")]
+        request = JoinGroupRequest(GROUP, 10_000, 10_000, member_id, None, "consumer", protocols)
+        _send_join(harness, request)
+        assert dict(group._support) == {"range": 1, name: 1}
+    harness.advance(10_000)
+    assert (group.phase, dict(group._support)) == (Phase.EMPTY, {})
 
 
 def test_offsets_age_from_when_the_group_became_empty() -> None:

@@ -67,7 +67,7 @@ class ClassicGroup:
         self.has_new_members = False
         # The topics of all members, as far as they can be read.
         self.topics: frozenset[str] | None = None
-        # How many members offer each protocol.
+        # How many members offer each protocol; none that nobody offers.
         self._support: Counter[str] = Counter()
         self.join_timer = object()
         self.sync_timer = object()
@@ -114,7 +114,7 @@ class ClassicGroup:
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
         self.members[member.member_id] = member
-        self._support.update(name for name, _ in member.protocols)
+        self._count_support(member.protocols, 1)
         if member.join_token is not None:
             self.awaiting_join += 1
         self.pending_joins.pop(member.member_id, None)
@@ -123,7 +123,7 @@ class ClassicGroup:
         """Take out a member or a pending one; the caller answers the requests with which it waits."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._support.subtract(name for name, _ in member.protocols)
+            self._count_support(member.protocols, -1)
             if member.join_token is not None:
                 self.awaiting_join -= 1
             if member.group_instance_id is not None:
@@ -135,9 +135,15 @@ class ClassicGroup:
         return member
 
     def set_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
-        self._support.subtract(name for name, _ in member.protocols)
+        self._count_support(member.protocols, -1)
         member.protocols = protocols
-        self._support.update(name for name, _ in protocols)
+        self._count_support(protocols, 1)
+
+    def _count_support(self, protocols: Protocols, members: int) -> None:
+        for name, _ in protocols:
+            self._support[name] += members
+            if not self._support[name]:
+                del self._support[name]
 
     def rename(self, member: ClassicMember, new: ClassicMember) -> None:
         """A static member goes on under a new id; `new` has everything but the protocols' votes."""
