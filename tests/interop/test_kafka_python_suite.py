@@ -1,4 +1,8 @@
-"""kafka-python's own integration tests: what passes on Apache Kafka passes here."""
+"""kafka-python's own integration tests: what passes on Apache Kafka passes here.
+
+Now and then this client connects, never asks for the metadata of its topic, and waits in vain: its log shows
+no request that a broker could answer. So a test counts as failed when it fails twice.
+"""
 
 from pathlib import Path
 
@@ -31,13 +35,23 @@ FAIL_ON_KAFKA = {
 }
 
 
+def failed_twice(bootstrap_servers: str, expected: set[str], folder: Path) -> tuple[set[str], str]:
+    failed, output = failures(bootstrap_servers, KAFKA_VERSION, folder)
+    if failed - expected:
+        again, output = failures(bootstrap_servers, KAFKA_VERSION, folder)
+        failed &= again
+    return failed, output
+
+
 def test_the_suite_passes_on_mainstem(tmp_path: Path) -> None:
     with Broker(SETTINGS) as broker:
-        failed, output = failures(broker.bootstrap_servers, KAFKA_VERSION, tmp_path)
-        assert failed == NOT_YET | FAIL_ON_KAFKA, output
+        expected = NOT_YET | FAIL_ON_KAFKA
+        failed, output = failed_twice(broker.bootstrap_servers, expected, tmp_path)
+        assert failed == expected, output
         assert "Traceback" not in broker.log
 
 
 def test_the_suite_passes_on_apache_kafka(tmp_path: Path) -> None:
-    failed, output = failures(start_own_kafka(SETTINGS).bootstrap_servers, KAFKA_VERSION, tmp_path)
+    kafka = start_own_kafka(SETTINGS)
+    failed, output = failed_twice(kafka.bootstrap_servers, NOT_YET | FAIL_ON_KAFKA, tmp_path)
     assert failed - NOT_YET == FAIL_ON_KAFKA, output
