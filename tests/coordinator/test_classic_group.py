@@ -180,6 +180,26 @@ def test_a_sync_that_breaks_off_can_be_sent_again(monkeypatch: pytest.MonkeyPatc
     assert group.phase is Phase.STABLE
 
 
+@pytest.mark.parametrize("version", [3, 5, 9])
+@pytest.mark.parametrize("is_static", [False, True])
+def test_whose_member_id_would_be_too_long_for_an_answer_is_not_let_in(version: int, is_static: bool) -> None:
+    harness = _harness()
+    _join(harness, subscription("orders"))
+    protocols = [JoinGroupRequestProtocol("range", subscription("orders"))]
+    request = JoinGroupRequest(GROUP, 10_000, 10_000, "", None, "consumer", protocols)
+    for size, is_refused in ((32_730, False), (32_731, True)):
+        name = "\N{GREEK SMALL LETTER ALPHA}" * (size // 2) + "a" * (size % 2)
+        if is_static:
+            request.group_instance_id = name
+        before = (len(_group(harness).members), len(_group(harness).pending_joins))
+        answer = _send_join(harness, request, version, "c" if is_static else name).answer
+        if is_refused:
+            assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert (len(_group(harness).members), len(_group(harness).pending_joins)) == before
+        else:
+            assert answer is None or answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
 def test_a_commit_is_a_sign_of_life() -> None:
     harness = _harness()
     member_id = _join(harness, subscription("orders"))

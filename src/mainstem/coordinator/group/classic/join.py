@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 # The first version whose clients can be asked to join again with the id that they are given (KIP-394).
 _MEMBER_ID_REQUIRED: Final = 4
+# What a string of the protocol holds, less the hyphen and the UUID that make a member id of a name.
+_NAME_BYTES_MAX: Final = 32_767 - 37
 
 
 class Joins:
@@ -39,6 +41,11 @@ class Joins:
         join = Joining(request, version, client, token, now_ms)
         if not shortest_ms <= request.session_timeout_ms <= longest_ms:
             self._refuse(join, ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+            return
+        if not request.member_id and len(join.name.encode()) > _NAME_BYTES_MAX:
+            # Neither this member nor its leader could be told such an id. Kafka answers the same, but only
+            # after it has let the member in.
+            self._refuse(join, ErrorCode.UNKNOWN_SERVER_ERROR, "")
             return
         group: Any = self._state.groups.get(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
@@ -101,7 +108,7 @@ class Joins:
     def _join_new_member(self, join: Joining, group: ClassicGroup) -> None:
         request = join.request
         instance_id = request.group_instance_id
-        member_id = f"{join.client.client_id if instance_id is None else instance_id}-{self._state.new_id()}"
+        member_id = f"{join.name}-{self._state.new_id()}"
         if instance_id is not None and instance_id in group.static_members:
             old = group.members[group.static_members[instance_id]]
             rejoin_static_member(self._state, self._rebalances, join, group, old, member_id)

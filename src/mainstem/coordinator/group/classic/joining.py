@@ -26,6 +26,12 @@ class Joining:
         # Version 0 has one time-out for both.
         self.rebalance_timeout_ms = request.rebalance_timeout_ms if version else request.session_timeout_ms
 
+    @property
+    def name(self) -> str:
+        """What its member id begins with."""
+        instance_id = self.request.group_instance_id
+        return self.client.client_id if instance_id is None else instance_id
+
     def reason(self, what: str) -> str:
         return f"{what}; the client says: {self.request.reason or 'not provided'}"
 
