@@ -2,6 +2,7 @@
 
 import pytest
 
+from mainstem.protocol.errors import ErrorCode
 from tests.coordinator.offset_world import MINUTE_MS, World
 
 
@@ -91,6 +92,20 @@ def test_an_empty_group_without_offsets_goes_at_the_next_check(world: World) -> 
     assert world.groups() == {"g"}
     world.advance_minutes(1)
     assert world.log(since) == ["group g deleted"]
+
+
+def test_a_group_stays_for_somebody_who_was_just_given_an_id(world: World) -> None:
+    given = world.send_join("g", "t", version=5).answer
+    assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    world.expire()
+    joining = world.send_join("g", "t", version=5, member=given.member_id)
+    world.harness.advance(0)
+    assert joining.answer.error_code == 0
+    world.leave("g", given.member_id)
+    world.send_join("g", "t", version=5)
+    world.harness.advance(30_000)  # it does not come back within its session
+    world.expire()
+    assert world.groups() == set()
 
 
 def test_a_failed_append_of_tombstones_is_made_good_later(world: World) -> None:

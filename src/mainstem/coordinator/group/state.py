@@ -64,7 +64,8 @@ class Group(Protocol):
 
     def offsets_expire_after(self) -> int | None:
         """When it became empty, in ms: its offsets age from then on. -1: they age from their own commit
-        (those of subscribed topics never). None: none of them expires now, e.g. during a rebalance.
+        (those of subscribed topics never). None: none of them expires now, e.g. during a rebalance, and the
+        group stays even without any.
         """
 
     def write_tombstones(self) -> None:

@@ -273,6 +273,8 @@ class ClassicGroup:
         return self.protocol_type == PROTOCOL_TYPE if self.topics is None else topic in self.topics
 
     def offsets_expire_after(self) -> int | None:
+        if self.pending_joins:
+            return None  # whoever was just given an id must find the group
         if not self.protocol_type:
             return -1
         if self.phase is Phase.EMPTY:
