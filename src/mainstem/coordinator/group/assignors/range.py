@@ -11,7 +11,7 @@ from mainstem.coordinator.group.assignors.spec import Assignment, GroupSpec
 def assign_range(spec: GroupSpec) -> Assignment:
     members = spec.members
     order = sorted(members, key=lambda member_id: _rank(members[member_id].instance_id, member_id))
-    target: Assignment = {member_id: {} for member_id in order}
+    target: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in order}
     subscribers: dict[bytes, list[str]] = {}
     if spec.homogeneous:
         subscribers = dict.fromkeys(members[order[0]].subscribed_topic_ids, order)

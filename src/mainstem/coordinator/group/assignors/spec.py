@@ -1,10 +1,10 @@
 """What an assignor is told of a group, and what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 # Member id -> topic id -> partitions.
-Assignment = dict[str, dict[bytes, set[int]]]
+Assignment = Mapping[str, Mapping[bytes, Set[int]]]
 
 
 class MemberSpec(NamedTuple):

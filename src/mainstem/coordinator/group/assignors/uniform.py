@@ -5,6 +5,7 @@ Within that, a member loses a partition only where balance asks for it.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 
@@ -13,6 +14,9 @@ from mainstem.coordinator.group.assignors.spec import Assignment, GroupSpec
 # Where subscriptions overlap in chains, evening out one topic upsets the next; each round roughly halves the
 # difference, and Kafka too is content after this many.
 _ROUNDS_MAX = 16
+
+# A member's partitions of one topic, which often are the very ones of its former target.
+_Kept = dict[bytes, frozenset[int]]
 
 
 def assign_uniform(spec: GroupSpec) -> Assignment:
@@ -23,9 +27,9 @@ def _assign_alike(spec: GroupSpec) -> Assignment:
     """All members are subscribed to the same topics: everyone gets the same number, some get one more."""
     topics = sorted(next(iter(spec.members.values())).subscribed_topic_ids)
     counts = {topic_id: spec.topics[topic_id].partition_count for topic_id in topics}
-    free = {topic_id: set(range(count)) for topic_id, count in counts.items()}
+    free = {topic_id: set(_partitions(count)) for topic_id, count in counts.items()}
     target = _keep_owned(spec, free)
-    sizes = {member_id: _size(kept) for member_id, kept in target.items()}
+    sizes = {member_id: sum(map(len, kept.values())) for member_id, kept in target.items()}
     quota, longer = divmod(sum(counts.values()), len(sizes))
     # Whoever has more than the quota now is the first to be allowed one more, and need not lose it.
     allowed = dict.fromkeys(
@@ -33,40 +37,57 @@ def _assign_alike(spec: GroupSpec) -> Assignment:
     )
     for member_id, size in sizes.items():
         if size > allowed.get(member_id, quota):
-            _give_up(target[member_id], allowed.get(member_id, quota), free)
+            _give_up(target[member_id], size - allowed.get(member_id, quota), free)
     left = ((topic_id, partition) for topic_id in topics for partition in sorted(free[topic_id]))
     for member_id, size in sizes.items():
-        for topic_id, partition in islice(left, max(0, allowed.get(member_id, quota) - size)):
-            target[member_id].setdefault(topic_id, set()).add(partition)
+        missing = allowed.get(member_id, quota) - size
+        if missing > 0:
+            _take(target[member_id], islice(left, missing))
     return target
 
 
-def _keep_owned(spec: GroupSpec, free: dict[bytes, set[int]]) -> Assignment:
+@lru_cache(maxsize=64)
+def _partitions(count: int) -> frozenset[int]:
+    """Copying a set is far quicker than making one of a range."""
+    return frozenset(range(count))
+
+
+def _keep_owned(spec: GroupSpec, free: dict[bytes, set[int]]) -> dict[str, _Kept]:
     """What members have of the topics that they are still subscribed to; it is taken out of `free`."""
-    target: Assignment = {}
+    target: dict[str, _Kept] = {}
     for member_id, member in spec.members.items():
         kept = target[member_id] = {}
         for topic_id, owned in member.owned.items():
-            if topic_id in member.subscribed_topic_ids and (mine := free[topic_id] & owned):
-                free[topic_id] -= mine
-                kept[topic_id] = mine
+            if topic_id in member.subscribed_topic_ids:
+                nobodys = free[topic_id]
+                mine = owned if owned <= nobodys else owned & nobodys
+                if mine:
+                    nobodys -= mine
+                    kept[topic_id] = mine
     return target
 
 
-def _size(partitions: dict[bytes, set[int]]) -> int:
-    return sum(map(len, partitions.values()))
-
-
-def _give_up(partitions: dict[bytes, set[int]], quota: int, free: dict[bytes, set[int]]) -> None:
+def _give_up(kept: _Kept, surplus: int, free: dict[bytes, set[int]]) -> None:
     """Frees the last of a member's partitions, those beyond its quota."""
-    ordered = [
-        (topic_id, partition) for topic_id in sorted(partitions) for partition in sorted(partitions[topic_id])
-    ]
-    for topic_id, partition in ordered[quota:]:
-        partitions[topic_id].remove(partition)
-        free[topic_id].add(partition)
-        if not partitions[topic_id]:
-            del partitions[topic_id]
+    for topic_id in sorted(kept, reverse=True):
+        mine = sorted(kept[topic_id])
+        stay = max(0, len(mine) - surplus)
+        free[topic_id].update(mine[stay:])
+        surplus -= len(mine) - stay
+        if stay:
+            kept[topic_id] = frozenset(mine[:stay])
+        else:
+            del kept[topic_id]
+        if not surplus:
+            break
+
+
+def _take(kept: _Kept, partitions: Iterable[tuple[bytes, int]]) -> None:
+    taken: dict[bytes, list[int]] = {}
+    for topic_id, partition in partitions:
+        taken.setdefault(topic_id, []).append(partition)
+    for topic_id, new in taken.items():
+        kept[topic_id] = kept.get(topic_id, frozenset()).union(new)
 
 
 class _Balancer:
@@ -81,8 +102,11 @@ class _Balancer:
                 subscribers.setdefault(topic_id, []).append(member)
         self._subscribers = subscribers
         self._free = {topic_id: set(range(spec.topics[topic_id].partition_count)) for topic_id in subscribers}
-        self._target = _keep_owned(spec, self._free)
-        self._sizes = [_size(kept) for kept in self._target.values()]
+        self._target = {
+            member_id: {topic_id: set(partitions) for topic_id, partitions in kept.items()}
+            for member_id, kept in _keep_owned(spec, self._free).items()
+        }
+        self._sizes = [sum(map(len, kept.values())) for kept in self._target.values()]
 
     def assign(self) -> Assignment:
         # Topics that burden their subscribers most come first, while there is most room to choose.

@@ -3,7 +3,7 @@
 `replay` makes the same changes from the records of the log.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -120,8 +120,8 @@ class Journal:
         self._state.effects.on_failure(partial(_restore_epoch, group, *former))
 
     def put_target(self, group: ConsumerGroup, member_id: str, target: Target) -> None:
-        key = records.ConsumerGroupTargetAssignmentMemberKey(group.group_id, member_id)
-        self._write(key, target_value(target))
+        value = encode_value(target_value(target))
+        self._state.effects.write(_target_key(group.group_id, member_id), value)
         former = group.targets.get(member_id)
         group.targets[member_id] = target
         self._state.effects.on_failure(partial(_restore_target, group, member_id, former))
@@ -199,6 +199,12 @@ class Journal:
 
     def _tombstone(self, key: Any) -> None:
         self._state.effects.write(encode_key(key), None)
+
+
+@lru_cache(maxsize=1024)
+def _target_key(group_id: str, member_id: str) -> bytes:
+    """Every join changes the targets of many members."""
+    return encode_key(records.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id))
 
 
 def _restore_member(group: ConsumerGroup, member_id: str, former: Member | None) -> None:

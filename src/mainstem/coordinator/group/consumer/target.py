@@ -30,8 +30,8 @@ class Targets:
         assignment = assign(name, self._spec(group))
         for member_id in group.members:
             topics = assignment.get(member_id, {})
-            target = {topic_id: frozenset(parts) for topic_id, parts in topics.items() if parts}
-            if target != group.targets.get(member_id):
+            if topics != group.targets.get(member_id):
+                target = {topic_id: frozenset(parts) for topic_id, parts in topics.items()}
                 self._journal.put_target(group, member_id, target)
         self._journal.put_assignment_epoch(group, group.epoch, now_ms)
 

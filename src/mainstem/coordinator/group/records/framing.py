@@ -2,6 +2,7 @@
 or raises ProtocolError.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mainstem.coordinator.group.records import classic, consumer, offsets
@@ -42,21 +43,39 @@ _KEY_CLASSES = {_schema(key).record_api_key: key for key, _, _ in _PAIRS}
 _VALUE_CLASSES = {key: value for key, value, _ in _PAIRS}
 _WRITTEN_VERSIONS = {value: version for _, value, version in _PAIRS}
 
+# The bytes in front, and what makes those that follow: known after the first record of its kind.
+Prefixed = tuple[bytes, Callable[[Any], Iterable[Any]]]
+_key_encoders: dict[type, Prefixed] = {}
+_value_encoders: dict[tuple[type, int | None], Prefixed] = {}
+
 
 def encode_key(key: Any) -> bytes:
-    record_type = _schema(key).record_api_key
-    assert record_type is not None
-    return record_type.to_bytes(2, "big") + codec.encode(key, 0)
+    cls = type(key)
+    prefix, encode = _key_encoders.get(cls) or _learn_key(cls)
+    return prefix + b"".join(encode(key))
 
 
 def encode_value(value: Any, version: int | None = None) -> bytes:
     """In the version that Kafka writes, unless another one is given."""
-    if version is None:
-        version = _WRITTEN_VERSIONS[type(value)]
-    data = version.to_bytes(2, "big") + codec.encode(value, version)
-    if isinstance(value, consumer.ConsumerGroupMemberMetadataValue) and value.classic_member_metadata is None:
+    cls = type(value)
+    prefix, encode = _value_encoders.get((cls, version)) or _learn_value(cls, version)
+    data = prefix + b"".join(encode(value))
+    if cls is consumer.ConsumerGroupMemberMetadataValue and value.classic_member_metadata is None:
         return data[: -len(_NO_TAGS)] + _NO_CLASSIC_MEMBER
     return data
+
+
+def _learn_key(cls: type) -> Prefixed:
+    record_type = _schema(cls).record_api_key
+    assert record_type is not None
+    learned = _key_encoders[cls] = record_type.to_bytes(2, "big"), codec.encoder(cls, 0)
+    return learned
+
+
+def _learn_value(cls: type, version: int | None) -> Prefixed:
+    written = _WRITTEN_VERSIONS[cls] if version is None else version
+    learned = _value_encoders[cls, version] = written.to_bytes(2, "big"), codec.encoder(cls, written)
+    return learned
 
 
 def decode_key(data: bytes) -> Any:
