@@ -191,11 +191,10 @@ def test_a_failed_append_of_tombstones_of_a_deleted_topic_is_tried_again(world: 
     world.harness.appends_fail = True
     world.topics_changed()
     world.advance_minutes(1)
-    assert world.fetch("g") == {0: 5}
     world.harness.appends_fail = False
+    assert list(world.harness.machine.offsets.store.topics()) == ["t"]
     world.advance_minutes(1)
     assert world.log(1) == ["g t-0 deleted"]
-    assert world.fetch("g") == {}
 
 
 def test_what_is_tried_again_spares_a_topic_that_was_made_in_the_meantime(world: World) -> None:
@@ -240,6 +239,8 @@ def test_an_offset_without_a_topic_id_goes_with_the_topic_that_had_the_name_when
 def test_an_offset_of_a_deleted_topic_is_not_one_of_the_next_of_its_name(world: World) -> None:
     world.commit("g", at={0: 5})
     world.topics.delete("t")
+    assert world.fetch("g") == {}
+    assert world.fetch_all("g") == {}
     world.topics.create("t", 4)
     assert world.fetch("g") == {}
     assert world.fetch_all("g") == {}

@@ -203,9 +203,9 @@ class Offsets:
                 answer.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, found))
         self._state.effects.reply(token, answer)
 
-    def _current_id(self, topic: str) -> bytes:
+    def _current_id(self, topic: str) -> bytes | None:
         info = self._state.topics.by_name(topic)
-        return ZERO_UUID if info is None else info.topic_id
+        return None if info is None else info.topic_id
 
     # ---- deleting
 
@@ -291,8 +291,10 @@ def _position(index: int, committed: CommittedOffset | None) -> OffsetFetchRespo
     return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
 
 
-def _of_the_same_topic(committed: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
-    """An offset in an older topic of the same name is none, as far as both ids are known."""
-    if committed is None or topic_id == committed.topic_id:
+def _of_the_same_topic(committed: CommittedOffset | None, topic_id: bytes | None) -> CommittedOffset | None:
+    """An offset in an older topic of the same name is none, nor is one in a topic that is not there any more
+    (None), as far as its id is known. What is left of them in the store goes before long.
+    """
+    if committed is None or committed.topic_id in (topic_id, ZERO_UUID):
         return committed
-    return committed if ZERO_UUID in (topic_id, committed.topic_id) else None
+    return None
