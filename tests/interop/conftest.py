@@ -46,8 +46,8 @@ def crew(target: Target) -> Iterator[Crew]:
 
 @pytest.fixture
 def mainstem_crew(mainstem: Target) -> Iterator[Crew]:
-    """Group members of Mainstem alone: a Java consumer costs a second, and that it agrees with Apache Kafka is
-    no news.
+    """Group members of Mainstem alone: a Java consumer costs a second, and that it agrees with Apache Kafka
+    is no news.
     """
     crew = Crew(mainstem)
     yield crew
