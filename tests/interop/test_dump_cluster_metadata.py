@@ -68,14 +68,15 @@ def test_kafka_prints_the_log_and_the_snapshots(tmp_path: Path) -> None:
     log.close()
 
     folder = tmp_path / FOLDER
-    assert kinds(tmp_path / BOOTSTRAP_FILE) == ["SnapshotHeader", "FEATURE_LEVEL_RECORD", "SnapshotFooter"]
+    features = ["FEATURE_LEVEL_RECORD", "FEATURE_LEVEL_RECORD"]
+    assert kinds(tmp_path / BOOTSTRAP_FILE) == ["SnapshotHeader", *features, "SnapshotFooter"]
     quorum = ["SnapshotHeader", "KRaftVersion", "KRaftVoters"]
     assert kinds(folder / SnapshotId(0, 0).file_name) == [*quorum, "SnapshotFooter"]
     made = ["TOPIC_RECORD", "CONFIG_RECORD", "PARTITION_RECORD", "PARTITION_RECORD", "PRODUCER_IDS_RECORD"]
-    first = ["LeaderChange", "KRaftVersion", "KRaftVoters", "FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD"]
+    first = ["LeaderChange", "KRaftVersion", "KRaftVoters", *features, "REGISTER_BROKER_RECORD"]
     assert kinds(folder / "00000000000000000000.log") == [*first, *made]
     assert sorted(kinds(folder / identity.file_name)) == sorted(
-        [*quorum, "FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD", *made, "SnapshotFooter"]
+        [*quorum, *features, "REGISTER_BROKER_RECORD", *made, "SnapshotFooter"]
     )
 
 
