@@ -1,5 +1,7 @@
 """Bulk produce and consume with librdkafka's C tool, with messages of 1 KB and 100 B, on four partitions."""
 
+import os
+
 from bench import procfs
 from bench.loads import Throughput
 from bench.phases.model import PARTITIONS, Bench, Phase, cpu_of
@@ -27,6 +29,7 @@ def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
     with topic(bench.peer, f"consume-{size_bytes}", PARTITIONS) as name:
         bench.warm_pages()
         bench.load.produce(name, messages, size_bytes)
+        os.sync()  # else the quicker of the brokers to write is read while the kernel still saves its pages
         with cpu_of(bench.peer) as cpu:
             done = bench.load.consume(name, PARTITIONS, messages, size_bytes)
         return _result(bench, done, cpu.seconds)
