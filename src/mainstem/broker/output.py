@@ -15,7 +15,8 @@ from mainstem.storage.file_range import FileRange
 
 Chunk = bytes | bytearray | memoryview | FileRange
 
-TURN_BYTES_MAX = 256 * 1024
+TURN_BYTES_MAX = 1024 * 1024
+_PIECE_BYTES = 256 * 1024
 _READ_AHEAD_BYTES = 1024 * 1024
 
 
@@ -45,6 +46,7 @@ class OutputQueue:
     """
 
     __slots__ = (
+        "_cached_until",
         "_delayed",
         "_fd",
         "_loop",
@@ -77,6 +79,7 @@ class OutputQueue:
         self._on_error = on_error
         self._writer_registered = False
         self._warming = False
+        self._cached_until = 0  # up to where the first chunk, a file range, is known to be in memory
         self.last_progress = 0.0  # when the client last took something of what had to wait
 
     def send_at_end_of_turn(self, data: bytes) -> None:
@@ -172,16 +175,21 @@ class OutputQueue:
         return sent
 
     def _send_range(self, chunk: FileRange) -> int:
-        count = min(chunk.length, TURN_BYTES_MAX)
+        position = chunk.position
         fd = chunk.fileno()
-        if not _is_cached(fd, chunk.position, count):
-            self._warm(chunk, count)
-            return -1
-        sent = os.sendfile(self._fd, fd, chunk.position, count)
+        if position >= self._cached_until:
+            count = min(chunk.length, TURN_BYTES_MAX)
+            if not _is_cached(fd, position, count):
+                self._warm(chunk, count)
+                return -1
+            self._cached_until = position + count
+        # In pieces, so that the client copies one while the next is on its way.
+        sent = os.sendfile(self._fd, fd, position, min(self._cached_until - position, _PIECE_BYTES))
         if sent == 0:
             raise OSError("log segment is shorter than the range to send")
         if sent == chunk.length:
             self.chunks.popleft()
+            self._cached_until = 0
         else:
             chunk.advance(sent)
         return sent
@@ -196,6 +204,7 @@ class OutputQueue:
 
     def _on_warmed(self, future: asyncio.Future[None]) -> None:
         self._warming = False
+        self._cached_until = 0
         if not self.chunks:
             return  # closed meanwhile
         error = future.exception()
