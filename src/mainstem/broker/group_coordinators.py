@@ -27,6 +27,8 @@ from mainstem.protocol.apis.k19_create_topics import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.uuids import random_uuid
 from mainstem.records.compression import Codec
+from mainstem.security.authorizer import Operation
+from mainstem.security.authorizer import ResourceType as AclResourceType
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
@@ -58,6 +60,14 @@ class GroupCoordinators:
         pending = Pending(ctx, fail)
         self.shell.submit(self.partition_of(group_id), pending, event)
         return pending.outcome()
+
+    def submit_for_member(self, ctx: RequestContext, group_id: str, event: Event, fail: Fail) -> Any:
+        """The same for what a member asks: it must be allowed to, and the group must have a name."""
+        if not ctx.authorize(Operation.READ, AclResourceType.GROUP, group_id):
+            return fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not group_id:
+            return fail(ErrorCode.INVALID_GROUP_ID)
+        return self.submit(ctx, group_id, event, fail)
 
     def gather(
         self,

@@ -97,11 +97,13 @@ class Node:
     @property
     def groups(self) -> "GroupCoordinators":
         """The group coordinators, which are loaded when the first group asks for one."""
-        if self._groups is None:
-            from mainstem.broker.group_coordinators import GroupCoordinators
+        return self._groups if self._groups is not None else self._load_groups()
 
-            self._groups = GroupCoordinators(self)
-            self._groups.metadata_changed()
+    def _load_groups(self) -> "GroupCoordinators":
+        from mainstem.broker.group_coordinators import GroupCoordinators
+
+        self._groups = GroupCoordinators(self)
+        self._groups.metadata_changed()
         return self._groups
 
     @property
@@ -149,7 +151,7 @@ class Node:
         except KafkaError as error:
             logger.error(error.message)  # everything else is served; this log is made when there is room
         if CONSUMER_OFFSETS in self.image.topics_by_name:
-            logger.debug("coordinating %d partitions of groups", len(self.groups.shell.partitions))
+            self._load_groups()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._network.start()

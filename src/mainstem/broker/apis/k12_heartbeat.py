@@ -5,18 +5,12 @@ from typing import Any
 from mainstem.broker.context import RequestContext
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from mainstem.protocol.errors import ErrorCode
-from mainstem.security.authorizer import Operation, ResourceType
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest) -> Any:
-    group_id = request.group_id
-    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
-        return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    return ctx.node.groups.submit(
+    return ctx.node.groups.submit_for_member(
         ctx,
-        group_id,
+        request.group_id,
         lambda machine, token, now_ms: machine.classic.heartbeat(request, token, now_ms),
         _fail,
     )

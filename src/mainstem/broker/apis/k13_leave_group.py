@@ -5,18 +5,13 @@ from typing import Any
 from mainstem.broker.context import RequestContext
 from mainstem.protocol.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
 from mainstem.protocol.errors import ErrorCode
-from mainstem.security.authorizer import Operation, ResourceType
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Any:
-    group_id, version = request.group_id, ctx.version
-    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
-        return _fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return _fail(ErrorCode.INVALID_GROUP_ID)
-    return ctx.node.groups.submit(
+    version = ctx.version
+    return ctx.node.groups.submit_for_member(
         ctx,
-        group_id,
+        request.group_id,
         lambda machine, token, now_ms: machine.classic.leave_group(request, version, token, now_ms),
         _fail,
     )

@@ -7,23 +7,18 @@ from typing import Any
 from mainstem.broker.context import RequestContext
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode
-from mainstem.security.authorizer import Operation, ResourceType
 
 # From this version on a member says to which protocol its assignment belongs.
 _PROTOCOL_MANDATORY = 5
 
 
 def handle(ctx: RequestContext, request: SyncGroupRequest) -> Any:
-    group_id, version = request.group_id, ctx.version
+    version = ctx.version
     if version >= _PROTOCOL_MANDATORY and (request.protocol_type is None or request.protocol_name is None):
         return _fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
-        return _fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return _fail(ErrorCode.INVALID_GROUP_ID)
-    return ctx.node.groups.submit(
+    return ctx.node.groups.submit_for_member(
         ctx,
-        group_id,
+        request.group_id,
         lambda machine, token, now_ms: machine.classic.sync_group(request, version, token, now_ms),
         _fail,
     )
