@@ -46,10 +46,21 @@ async def test_members_are_told_the_interval_of_their_group(client: Client) -> N
     answer = await join(client, group, topic.name)
     assert (answer.error_code, answer.heartbeat_interval_ms) == (ErrorCode.NONE, 5000)
     await alter(client, group, "consumer.heartbeat.interval.ms", "7000")
-    assert (await join(client, group, topic.name)).heartbeat_interval_ms == 7000
+    beat = ConsumerGroupHeartbeatRequest(group, answer.member_id, answer.member_epoch)
+    assert (await client.call(beat)).heartbeat_interval_ms == 7000
     assert (await join(client, unique_name("group"), topic.name)).heartbeat_interval_ms == 5000
     await alter(client, group, "consumer.heartbeat.interval.ms", None)
-    assert (await join(client, group, topic.name)).heartbeat_interval_ms == 5000
+    assert (await client.call(beat)).heartbeat_interval_ms == 5000
+
+
+async def test_a_member_that_waits_is_told_to_come_sooner(client: Client) -> None:
+    """For the next assignment, and then for what the other member has yet to release."""
+    topic = await create_topic(client, partitions=3)
+    group = unique_name("group")
+    await join(client, group, topic.name)
+    assert 0 < (await join(client, group, topic.name)).heartbeat_interval_ms <= 1000
+    await alter(client, group, "consumer.assignment.interval.ms", "0")
+    assert 0 < (await join(client, group, topic.name)).heartbeat_interval_ms <= 1000
 
 
 async def test_the_consumer_protocol_switched_off(make_broker: MakeBroker, connect: Connect) -> None:

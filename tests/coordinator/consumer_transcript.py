@@ -55,6 +55,9 @@ def run(text: str) -> str:
     return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
+_HEARTBEAT_INTERVAL_MS = 5000  # the default
+
+
 class _Told:
     """What a client knows about its membership."""
 
@@ -151,6 +154,8 @@ class _Session:
         if answer.assignment is not None:
             told.assigned = answer.assignment.topic_partitions
             text += f" {self._partitions(told.assigned)}"
+        if 0 < answer.heartbeat_interval_ms < _HEARTBEAT_INTERVAL_MS:
+            text += f", again in {answer.heartbeat_interval_ms} ms"
         return text
 
     def _partitions(self, topics: list[Any]) -> str:

@@ -16,6 +16,7 @@ from mainstem.broker.output import Chunk, OutputQueue, Turn
 
 if TYPE_CHECKING:
     from mainstem.broker.commit_fast_path import CommitRoutes
+    from mainstem.broker.heartbeat_fast_path import HeartbeatRoute
     from mainstem.broker.produce_fast_path import Routes
 
 _size_at = Struct(">i").unpack_from
@@ -90,6 +91,7 @@ class Connection:
         "closed",
         "commit_routes",
         "fd",
+        "heartbeat",
         "last_active",
         "listener_name",
         "output",
@@ -114,6 +116,7 @@ class Connection:
         self.waiter: Waiter | None = None
         self.produce_routes: Routes | None = None
         self.commit_routes: CommitRoutes | None = None
+        self.heartbeat: HeartbeatRoute | None = None
         self.last_active = host.loop.time()
         self._buffer: Buffer | None = None
         self._view: memoryview = host.receive_view

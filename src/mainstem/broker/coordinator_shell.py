@@ -187,6 +187,20 @@ class CoordinatorShell(Generic[M]):
                 token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
         self._after_event(shard)
 
+    def try_at_once(self, index: int, event: Callable[[M, int], bool]) -> bool:
+        """The same for an event that writes nothing, sets no earlier timer and tells by itself whether all is
+        well. False, and nothing has happened: when it says so, or when its answer would have to wait.
+        """
+        shard = self._shards.get(index)
+        if (
+            shard is None
+            or shard.loading is not None
+            or shard.records
+            or shard.partition.leader.high_watermark < shard.end_offset
+        ):
+            return False
+        return event(shard.machine, self._now_ms())
+
     def _run(self, shard: Shard[M], event: Callable[[M], object]) -> None:
         """An event that nobody waits for."""
         try:

@@ -34,6 +34,7 @@ _SIZE: Final = Struct(">i")
 _PRODUCE: Final = 0
 _OFFSET_COMMIT: Final = 8
 _API_VERSIONS: Final = 18
+_HEARTBEATS: Final = (12, 68)
 
 Handler = Callable[[RequestContext, Any], Any]
 
@@ -122,6 +123,10 @@ class Dispatcher:
                 )
             ):
                 return PARKED
+            elif key in _HEARTBEATS and connection.heartbeat is not None:
+                beat = connection.heartbeat.try_beat(correlation_id, frame, start, end)
+                if beat is not None:
+                    return beat
             api = self._apis.get(key << 16 | version & 0xFFFF)
             if api is None:
                 api = self._resolve(key, version)
@@ -144,7 +149,12 @@ class Dispatcher:
                 from mainstem.broker.commit_fast_path import learn_commit  # with the first commit
 
                 learn_commit(self._node, connection, version, request, frame, start, end)
-            return self._reply(ctx, api, response)
+            answer = self._reply(ctx, api, response)
+            if key in _HEARTBEATS and type(answer) is bytes:
+                from mainstem.broker.heartbeat_fast_path import learn_heartbeat  # with the first member
+
+                learn_heartbeat(ctx, request, response, answer, frame, start, end)
+            return answer
         except CloseConnection as error:
             logger.warning("closing %s: %s", connection.client_host, error)
         except Exception:

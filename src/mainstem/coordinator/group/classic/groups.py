@@ -41,6 +41,13 @@ class ClassicGroups:
         else:
             state.classic_bridge.heartbeat(group, request, token, now_ms)
 
+    def try_heartbeat(self, request: HeartbeatRequest, now_ms: int) -> bool:
+        """Take a heartbeat to which there is nothing to say; False, and it was not taken, if there is."""
+        group = self._state.groups.get(request.group_id)
+        if not isinstance(group, ClassicGroup) or group.phase is not Phase.STABLE:
+            return False
+        return self._heartbeat(group, request, now_ms) is ErrorCode.NONE
+
     def _heartbeat(self, group: ClassicGroup, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
         phase = group.phase
         if phase is Phase.DEAD:

@@ -67,13 +67,12 @@ class ConsumerGroups:
         may_see: MaySee = _may_see_all,
     ) -> None:
         """`may_see` says of each topic that a pattern matches whether this client may know of it."""
-        group = self._state.groups.get(request.group_id)
-        if type(group) is ConsumerGroup:
-            member = group.members.get(request.member_id)
-            if member is not None and self._is_idle(group, member, request, client, now_ms):
-                self._timeouts.heard_from(group.group_id, member, now_ms)
-                self._state.effects.reply(token, self._response(group.group_id, member))
-                return
+        member = self._idle_member(request, client, now_ms)
+        if member is not None:
+            self._timeouts.heard_from(request.group_id, member, now_ms)
+            interval_ms = self._settings.of(request.group_id).heartbeat_interval_ms
+            self._state.effects.reply(token, _response(member, interval_ms))
+            return
         try:
             assignors = self._state.config.get("group.consumer.assignors")
             checks.check_request(request, version, assignors)
@@ -84,6 +83,14 @@ class ConsumerGroups:
         except KafkaError as error:
             response = ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
         self._state.effects.reply(token, response)
+
+    def try_heartbeat(self, request: ConsumerGroupHeartbeatRequest, client: Client, now_ms: int) -> bool:
+        """Take a heartbeat to which there is nothing new to say; False, and it was not taken, if there is."""
+        member = self._idle_member(request, client, now_ms)
+        if member is None:
+            return False
+        self._timeouts.heard_from(request.group_id, member, now_ms)
+        return True
 
     def describe(self, group_id: str) -> DescribedGroup:
         group = self._state.groups.get(group_id)
@@ -116,17 +123,17 @@ class ConsumerGroups:
 
     # ---- heartbeats
 
-    def _is_idle(
-        self,
-        group: ConsumerGroup,
-        member: Member,
-        request: ConsumerGroupHeartbeatRequest,
-        client: Client,
-        now_ms: int,
-    ) -> bool:
-        """Whether this is what nearly all heartbeats are: nothing new on either side."""
-        return (
-            request.member_epoch == member.member_epoch == group.assignment_epoch == group.epoch
+    def _idle_member(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, now_ms: int
+    ) -> Member | None:
+        """The member that sent it, if this is what nearly all heartbeats are: nothing new on either side."""
+        group = self._state.groups.get(request.group_id)
+        if type(group) is not ConsumerGroup:
+            return None
+        member = group.members.get(request.member_id)
+        if (
+            member is not None
+            and request.member_epoch == member.member_epoch == group.assignment_epoch == group.epoch
             and member.state == STABLE
             and request.topic_partitions is None
             and request.subscribed_topic_names is None
@@ -140,7 +147,9 @@ class ConsumerGroups:
             and member.classic is None
             and group.topics_version == self._state.topics.version
             and not (group.patterns and self._membership.patterns.is_refresh_needed(group, now_ms))
-        )
+        ):
+            return member
+        return None
 
     def _beat(
         self, request: ConsumerGroupHeartbeatRequest, client: Client, may_see: MaySee, now_ms: int
@@ -169,7 +178,7 @@ class ConsumerGroups:
         has_changed = self._membership.put(group, former, member, may_see, now_ms)
         member = self._membership.advance(group, member, has_changed, request.topic_partitions, now_ms)
         self._timeouts.heard_from(group.group_id, member, now_ms)
-        response = self._response(group.group_id, member)
+        response = _response(member, self._membership.targets.next_heartbeat_ms(group, member, now_ms))
         if is_joining or _is_full(request) or former.assigned != member.assigned:
             response.assignment = _assignment(member.assigned)
         return response
@@ -220,15 +229,16 @@ class ConsumerGroups:
             self._membership.remove(group, [member], now_ms)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-    def _response(self, group_id: str, member: Member) -> ConsumerGroupHeartbeatResponse:
-        return ConsumerGroupHeartbeatResponse(
-            member_id=member.member_id,
-            member_epoch=member.member_epoch,
-            heartbeat_interval_ms=self._settings.of(group_id).heartbeat_interval_ms,
-        )
-
     def _new_member_id(self) -> str:
         return uuid_to_text(UUID(self._state.new_id()).bytes)
+
+
+def _response(member: Member, heartbeat_interval_ms: int) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms,
+    )
 
 
 def _nothing() -> None:

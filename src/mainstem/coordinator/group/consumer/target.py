@@ -5,10 +5,13 @@ interval allows, by the assignor that most members ask for.
 from mainstem.coordinator.group.assignors import GroupSpec, MemberSpec, TopicSpec, assign
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
-from mainstem.coordinator.group.consumer.member import Member
+from mainstem.coordinator.group.consumer.member import UNRELEASED_PARTITIONS, Member
 from mainstem.coordinator.group.consumer.settings import Settings
 from mainstem.coordinator.group.state import GroupState
 from mainstem.coordinator.topics import TopicInfo
+
+# The shortest time after which a member that waits is asked to come again.
+_SOON_MS = 50
 
 
 class Targets:
@@ -19,12 +22,32 @@ class Targets:
         self._settings = settings
         self._journal = journal
 
-    def update(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Assign anew if the group has changed since the last time and the time for it has come."""
-        if group.assignment_epoch >= group.epoch:
-            return
+    def is_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Whether the group has changed since it was last assigned, and the time for the next has come."""
+        return group.assignment_epoch < group.epoch and now_ms >= self._next_ms(group)
+
+    def next_heartbeat_ms(self, group: ConsumerGroup, member: Member, now_ms: int) -> int:
+        """In what time the member shall be heard of again: as often as the group's setting says, but sooner
+        while it waits, for a new target or for what others have yet to release.
+        """
+        interval_ms = self._settings.of(group.group_id).heartbeat_interval_ms
+        if group.assignment_epoch < group.epoch:
+            return min(interval_ms, max(_SOON_MS, self._next_ms(group) - now_ms))
+        if member.state == UNRELEASED_PARTITIONS:
+            # The longer it takes, the more rarely: a member that does not let go must not make the others
+            # ask all the time.
+            waited_ms = now_ms - group.assignment_timestamp_ms
+            return min(interval_ms, max(_SOON_MS, waited_ms // 4))
+        return interval_ms
+
+    def _next_ms(self, group: ConsumerGroup) -> int:
+        """When the group may be assigned anew."""
         last_ms = group.assignment_timestamp_ms
-        if last_ms and now_ms < last_ms + self._settings.of(group.group_id).assignment_interval_ms:
+        return last_ms + self._settings.of(group.group_id).assignment_interval_ms if last_ms else 0
+
+    def update(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Assign anew where that is due."""
+        if not self.is_due(group, now_ms):
             return
         name = group.preferred_assignor() or self._settings.default_assignor()
         assignment = assign(name, self._spec(group))
