@@ -72,6 +72,14 @@ class Loader:
         load += ["-X", "fetch.queue.backoff.ms=1"]
         return parse_consumed(self._librdkafka(topic, load), messages, size_bytes)
 
+    def fetch(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
+        """The same by a reader that does not unpack the records, and so never is what takes the time."""
+        load = ["--partitions", str(partitions), "--messages", str(messages)]
+        done = self._own(self.tools.fetches, topic, load)
+        if done["bytes"] < messages * size_bytes:
+            raise BenchError(f"only {done['bytes']} bytes were fetched of {messages} messages")
+        return Throughput(messages, size_bytes, done["seconds"])
+
     def requests(self, topic: str, partitions: int, seconds: int) -> dict[str, float]:
         """One 100 B record per request over 50 connections, one in flight on each."""
         load = ["--connections", "50", "--depth", "1", "--size", "100", "--partitions", str(partitions)]

@@ -33,6 +33,7 @@ class Tools:
 
     requests: Path
     commits: Path
+    fetches: Path
     e2e: Path
     idle: Path
     rdkafka: Path
@@ -44,6 +45,7 @@ def build_tools() -> Tools:
     return Tools(
         requests=_build_own("requests"),
         commits=_build_own("commits"),
+        fetches=_build_own("fetches"),
         e2e=_build_own("e2e"),
         idle=_build_own("idle"),
         rdkafka=_build_rdkafka_performance(),

@@ -10,6 +10,7 @@ from bench.topics import topic
 
 _SIZE_1K = 1024
 _SIZE_100B = 100
+_READINGS = 3
 
 
 def _messages(bench: Bench, size_bytes: int) -> int:
@@ -25,14 +26,27 @@ def _produce(bench: Bench, size_bytes: int) -> dict[str, float]:
 
 
 def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
+    """By librdkafka, which unpacks every record and takes most of a small machine for that; and, as `raw`, by
+    a reader on bare sockets that only steps from batch to batch.
+    """
     messages = _messages(bench, size_bytes)
     with topic(bench.peer, f"consume-{size_bytes}", PARTITIONS) as name:
         bench.warm_pages()
         bench.load.produce(name, messages, size_bytes)
         os.sync()  # else the quicker of the brokers to write is read while the kernel still saves its pages
+        raw = [bench.load.fetch(name, PARTITIONS, messages, size_bytes) for _ in range(_READINGS)]
         with cpu_of(bench.peer) as cpu:
-            done = bench.load.consume(name, PARTITIONS, messages, size_bytes)
-        return _result(bench, done, cpu.seconds)
+            readings = [bench.load.consume(name, PARTITIONS, messages, size_bytes) for _ in range(_READINGS)]
+        done = _middle(readings)
+        return {
+            **_result(bench, done, cpu.seconds / _READINGS),
+            "raw_mb_per_s": _middle(raw).megabytes_per_s,
+        }
+
+
+def _middle(readings: list[Throughput]) -> Throughput:
+    """One reading takes a second or less, in which whatever else the machine does would show."""
+    return sorted(readings, key=lambda done: done.seconds)[len(readings) // 2]
 
 
 def _result(bench: Bench, done: Throughput, cpu_seconds: float) -> dict[str, float]:
@@ -74,13 +88,13 @@ PHASES = (
     Phase(
         "consume_1k",
         "consume 1 KB from the start",
-        _metrics("mb_per_s", 1.0, 1.0),
+        (*_metrics("mb_per_s", 1.0, 1.0), Metric("raw_mb_per_s", "MB/s")),
         lambda bench: _consume(bench, _SIZE_1K),
     ),
     Phase(
         "consume_100b",
         "consume 100 B from the start",
-        _metrics("msgs_per_s", 1.0, 1.0),
+        (*_metrics("msgs_per_s", 1.0, 1.0), Metric("raw_mb_per_s", "MB/s")),
         lambda bench: _consume(bench, _SIZE_100B),
     ),
 )
