@@ -134,11 +134,12 @@ def test_metadata_is_read_from_its_bytes() -> None:
 
 def test_a_process_has_cpu_time_and_memory() -> None:
     assert procfs.cpu_seconds(os.getpid()) > 0
-    assert procfs.memory(os.getpid()).peak_mb >= procfs.memory(os.getpid()).resident_mb > 1
+    memory = procfs.memory(os.getpid())
+    assert memory.peak_mb >= memory.resident_mb > 1
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-@pytest.mark.parametrize("name", ["requests", "commits", "e2e", "idle"])
+@pytest.mark.parametrize("name", ["requests", "commits", "fetches", "e2e", "idle"])
 def test_load_generators_compile_without_warnings(name: str, tmp_path: Path) -> None:
     program = tmp_path / name
     subprocess.run(compile_command(name, program), check=True, timeout=60)
