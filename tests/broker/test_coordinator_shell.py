@@ -81,7 +81,7 @@ class Run:
     def __init__(self, broker: InProcessBroker, topic: str) -> None:
         self.node = broker.node
         self.topic = topic
-        self.shell = CoordinatorShell(broker.node, topic, Registers, Codec.NONE)
+        self.shell = CoordinatorShell(broker.node, topic, lambda _: Registers(), Codec.NONE, 1 << 20)
         self.shell.metadata_changed()
 
     @property

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from mainstem.broker.group_coordinators import java_hash
+from mainstem.broker.java_hash import java_hash
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k21_delete_records import (

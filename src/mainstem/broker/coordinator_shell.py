@@ -2,7 +2,7 @@
 
 It loads a machine by replaying the partition's log, hands it events, appends the records of a whole turn of
 the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
-undoes what was decided in that turn. Groups, and later transactions, are machines of this shell.
+undoes what was decided in that turn. Groups and transactions are machines of this shell.
 """
 
 import asyncio
@@ -76,13 +76,21 @@ class Shard(Generic[M]):
 class CoordinatorShell(Generic[M]):
     """The machines of one internal topic on this node."""
 
-    def __init__(self, node: "Node", topic: str, new_machine: Callable[[], M], codec: Codec) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        topic: str,
+        new_machine: Callable[[Partition], M],
+        codec: Codec,
+        load_buffer_bytes: int,
+    ) -> None:
         self._node = node
         self._loop = node.loop
         self._now_ms = node.clock.steady_ms
         self._topic = topic
         self._new_machine = new_machine
         self._codec = codec
+        self._load_buffer_bytes = load_buffer_bytes
         self._shards: dict[int, Shard[M]] = {}
         self._touched: list[Shard[M]] = []  # in this turn of the event loop
         self._topic_id: bytes | None = None
@@ -124,7 +132,7 @@ class CoordinatorShell(Generic[M]):
         except KafkaError as error:
             logger.error("cannot coordinate %s-%d: %s", self._topic, index, error.message)
             return
-        shard = self._shards[index] = Shard(partition, self._new_machine())
+        shard = self._shards[index] = Shard(partition, self._new_machine(partition))
         if partition.log.log_end_offset == partition.log.log_start_offset:
             self._loaded(shard)  # nothing to read: it can serve in this very turn
         else:
@@ -132,7 +140,7 @@ class CoordinatorShell(Generic[M]):
 
     async def _load(self, index: int, shard: Shard[M]) -> None:
         try:
-            await load(shard.partition, shard.machine, self._node.config.get("offsets.load.buffer.size"))
+            await load(shard.partition, shard.machine, self._load_buffer_bytes)
         except Exception:
             logger.exception("cannot load %s; its clients are turned away", shard.partition)
             if self._shards.get(index) is shard:
