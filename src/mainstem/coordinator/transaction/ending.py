@@ -55,8 +55,11 @@ def _with_epoch_bump(metadata: TransactionMetadata, request: EndTxnRequest) -> E
     )
     if request.producer_id != metadata.producer_id and not after_overflow:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    # Stricter than Kafka: an end of the older protocol brings no new epoch. What looks like its repetition is
+    # of a producer that was fenced before, and that must not be told the epoch of the one that has the id.
     is_complete = metadata.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
-    is_repetition = is_complete and (after_overflow or epoch + 1 == current)
+    brought_epoch = is_complete and metadata.client_version >= EPOCH_BUMP_VERSION
+    is_repetition = brought_epoch and (after_overflow or epoch + 1 == current)
     if is_repetition:
         return _repeated(metadata, request.committed)
     if epoch != current:
