@@ -1,9 +1,19 @@
 """The records of `__transaction_state`: the bytes that Apache Kafka 4.3 writes, there and back."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mainstem.coordinator.transaction.metadata import State, TransactionMetadata
-from mainstem.coordinator.transaction.records import decode_key, decode_value, encode_key, encode_value
+from mainstem.coordinator.transaction.metadata import State, TransactionMetadata, by_topic
+from mainstem.coordinator.transaction.records import (
+    PartitionsSchema,
+    TransactionLogValue,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from mainstem.protocol import codec
 from mainstem.protocol.errors import ProtocolError
 
 _EMPTY = TransactionMetadata(
@@ -35,6 +45,41 @@ _ENDED = TransactionMetadata(
 @pytest.mark.parametrize("metadata", [_EMPTY, _ENDING, _ENDED], ids=lambda known: known.state.name)
 def test_what_is_written_is_read_again(metadata: TransactionMetadata) -> None:
     assert decode_value(encode_value(metadata)) == metadata
+
+
+_places = st.frozensets(st.tuples(st.text(max_size=200), st.integers(0, 2**31 - 1)), max_size=20)
+
+
+@given(
+    metadata=st.builds(
+        TransactionMetadata,
+        producer_id=st.integers(0, 2**63 - 1),
+        producer_epoch=st.integers(0, 32_767),
+        timeout_ms=st.integers(1, 2**31 - 1),
+        updated_ms=st.integers(0, 2**63 - 1),
+        state=st.sampled_from(State),
+        partitions=_places,
+        started_ms=st.integers(-1, 2**63 - 1),
+        previous_producer_id=st.integers(-1, 2**63 - 1),
+        next_producer_id=st.integers(-1, 2**63 - 1),
+        client_version=st.integers(0, 2),
+    )
+)
+def test_what_is_put_together_by_hand_is_what_the_schema_says(metadata: TransactionMetadata) -> None:
+    topics = [PartitionsSchema(topic, indexes) for topic, indexes in by_topic(metadata.partitions).items()]
+    value = TransactionLogValue(
+        producer_id=metadata.producer_id,
+        previous_producer_id=metadata.previous_producer_id,
+        next_producer_id=metadata.next_producer_id,
+        producer_epoch=metadata.producer_epoch,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_status=metadata.state,
+        transaction_partitions=None if metadata.state is State.EMPTY else topics,
+        transaction_last_update_timestamp_ms=metadata.updated_ms,
+        transaction_start_timestamp_ms=metadata.started_ms,
+        client_transaction_version=metadata.client_version,
+    )
+    assert encode_value(metadata) == b"\0\1" + codec.encode(value, 1)
 
 
 def test_the_key_begins_with_its_type() -> None:

@@ -15,7 +15,7 @@ are records, with `-` deletions. To write the outcomes anew, run the test with M
 and read the difference.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -23,7 +23,12 @@ from mainstem.config import BrokerConfig
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
 from mainstem.coordinator.transaction.listing import unknown_states
-from mainstem.coordinator.transaction.metadata import STATE_NAMES, TopicPartition, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import (
+    STATE_NAMES,
+    TopicPartition,
+    TransactionMetadata,
+    by_topic,
+)
 from mainstem.coordinator.transaction.records import decode_key, decode_value, encode_key, encode_value
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
@@ -54,13 +59,6 @@ def places(words: list[str]) -> list[TopicPartition]:
 
 def _text(partitions: dict[str, list[int]]) -> str:
     return " ".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in sorted(partitions.items()))
-
-
-def _by_topic(partitions: Iterator[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return topics
 
 
 class _Told:
@@ -103,7 +101,7 @@ class _Session:
         outcome = "COMMIT" if response.commit else "ABORT"
         self._said.append(
             f"markers {len(self._due)}: {outcome} producer={response.producer_id} "
-            f"epoch={response.producer_epoch} {_text(_by_topic(iter(response.partitions)))} "
+            f"epoch={response.producer_epoch} {_text(by_topic(response.partitions))} "
             f"(coordinator epoch {response.coordinator_epoch}, version {response.transaction_version})"
         )
 
@@ -343,4 +341,4 @@ def _record(key: bytes, value: bytes | None) -> str:
         line += f" previous={known.previous_producer_id}"
     if known.next_producer_id != -1:
         line += f" next={known.next_producer_id}"
-    return f"{line} {_text(known.by_topic())}".rstrip()
+    return f"{line} {_text(by_topic(known.partitions))}".rstrip()

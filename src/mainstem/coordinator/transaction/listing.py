@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from mainstem.coordinator.group.regex import compile_pattern
-from mainstem.coordinator.transaction.metadata import STATE_NAMES, State, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import STATE_NAMES, State, TransactionMetadata, by_topic
 from mainstem.coordinator.transaction.state import CoordinatorState
 from mainstem.protocol.apis.k65_describe_transactions import TopicData
 from mainstem.protocol.apis.k65_describe_transactions import TransactionState as DescribedTransaction
@@ -34,7 +34,7 @@ def describe(state: CoordinatorState, transactional_id: str) -> DescribedTransac
         transaction_start_time_ms=metadata.started_ms,
         producer_id=metadata.producer_id,
         producer_epoch=metadata.producer_epoch,
-        topics=[TopicData(topic, indexes) for topic, indexes in metadata.by_topic().items()],
+        topics=[TopicData(topic, indexes) for topic, indexes in by_topic(metadata.partitions).items()],
     )
 
 

@@ -5,6 +5,7 @@ A transaction is Empty, Ongoing once it has a partition, then PrepareCommit or P
 on its outcome is settled. When every partition has its marker it is CompleteCommit or CompleteAbort.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
@@ -62,6 +63,13 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= EPOCH_MAX - 1
 
 
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return topics
+
+
 class TransactionMetadata(Struct, frozen=True, gc=False):
     """Never changes: every change makes another one, so that the one before can be put back."""
 
@@ -97,12 +105,6 @@ class TransactionMetadata(Struct, frozen=True, gc=False):
     @property
     def is_exhausted(self) -> bool:
         return is_exhausted(self.producer_epoch)
-
-    def by_topic(self) -> dict[str, list[int]]:
-        topics: dict[str, list[int]] = {}
-        for topic, index in sorted(self.partitions):
-            topics.setdefault(topic, []).append(index)
-        return topics
 
     # ---- the ways
 

@@ -3,11 +3,19 @@
 A key begins with its type, a value with its version; a record without a value forgets the transactional id.
 """
 
+import struct
+from functools import lru_cache
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Struct
 
-from mainstem.coordinator.transaction.metadata import State, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import (
+    NO_PRODUCER_ID,
+    State,
+    TopicPartition,
+    TransactionMetadata,
+    by_topic,
+)
 from mainstem.protocol import codec
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.schema import I8, I16, I32, I64, DataMessage, nullable, parse_versions, tagged
@@ -16,6 +24,12 @@ _KEY_TYPE: Final = b"\0\0"
 # Kafka's since the feature transaction.version is 1 or more.
 _VALUE_VERSION: Final = 1
 _VALUE_PREFIX: Final = _VALUE_VERSION.to_bytes(2, "big")
+_NO_TAGS: Final = b"\0"
+# Version, producer id, producer epoch, timeout, status; last update, start; a tag with its size.
+_HEAD: Final = struct.Struct(">hqhib")
+_TIMES: Final = struct.Struct(">qq")
+_LONG_TAG: Final = struct.Struct(">BBq")
+_SHORT_TAG: Final = struct.Struct(">BBh")
 
 
 class TransactionLogKey(Struct, gc=False, frozen=True):
@@ -46,28 +60,45 @@ class TransactionLogValue(Struct, gc=False):
 _KNOWN: Final = parse_versions(TransactionLogValue.SCHEMA.versions)
 
 
+@lru_cache(maxsize=1024)
 def encode_key(transactional_id: str) -> bytes:
     return _KEY_TYPE + codec.encode(TransactionLogKey(transactional_id), 0)
 
 
 def encode_value(metadata: TransactionMetadata) -> bytes:
-    """As Kafka writes it: an empty transaction has no list of partitions, any other has one."""
-    partitions: list[PartitionsSchema] | None = None
-    if metadata.state is not State.EMPTY:
-        partitions = [PartitionsSchema(topic, indexes) for topic, indexes in metadata.by_topic().items()]
-    value = TransactionLogValue(
-        producer_id=metadata.producer_id,
-        previous_producer_id=metadata.previous_producer_id,
-        next_producer_id=metadata.next_producer_id,
-        producer_epoch=metadata.producer_epoch,
-        transaction_timeout_ms=metadata.timeout_ms,
-        transaction_status=metadata.state,
-        transaction_partitions=partitions,
-        transaction_last_update_timestamp_ms=metadata.updated_ms,
-        transaction_start_timestamp_ms=metadata.started_ms,
-        client_transaction_version=metadata.client_version,
+    """As Kafka writes it: an empty transaction has no list of partitions, any other has one. There are many
+    for each transaction, so that this does by hand what the codec does with a `TransactionLogValue`.
+    """
+    head = _HEAD.pack(
+        _VALUE_VERSION,
+        metadata.producer_id,
+        metadata.producer_epoch,
+        metadata.timeout_ms,
+        metadata.state,
     )
-    return _VALUE_PREFIX + codec.encode(value, _VALUE_VERSION)
+    partitions = b"\0" if metadata.state is State.EMPTY else _encode_partitions(metadata.partitions)
+    times = _TIMES.pack(metadata.updated_ms, metadata.started_ms)
+    return b"".join((head, partitions, times, _encode_tags(metadata)))
+
+
+@lru_cache(maxsize=1024)
+def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    """The same ones come again and again: in the records of one transaction, and in the next ones."""
+    topics = [PartitionsSchema(topic, indexes) for topic, indexes in by_topic(partitions).items()]
+    value = TransactionLogValue(transaction_partitions=topics)
+    return codec.encode(value, _VALUE_VERSION)[_HEAD.size - len(_VALUE_PREFIX) : -_TIMES.size - len(_NO_TAGS)]
+
+
+def _encode_tags(metadata: TransactionMetadata) -> bytes:
+    """Each with its number and its size; those that have their default are not there."""
+    tags = []
+    if metadata.previous_producer_id != NO_PRODUCER_ID:
+        tags.append(_LONG_TAG.pack(0, 8, metadata.previous_producer_id))
+    if metadata.next_producer_id != NO_PRODUCER_ID:
+        tags.append(_LONG_TAG.pack(1, 8, metadata.next_producer_id))
+    if metadata.client_version:
+        tags.append(_SHORT_TAG.pack(2, 2, metadata.client_version))
+    return b"".join((len(tags).to_bytes(1, "big"), *tags))
 
 
 def decode_key(data: bytes) -> str | None:
