@@ -15,6 +15,8 @@ COMMANDS = [
     *(("topics", name) for name in ("list", "create", "describe", "delete", "alter")),
     *(("groups", name) for name in ("list", "describe", "members", "lag")),
     *(("groups", name) for name in ("reset-offsets", "delete-offsets", "delete")),
+    *(("transactions", name) for name in ("list", "describe", "describe-producers")),
+    *(("transactions", name) for name in ("find-hanging", "abort", "fence")),
 ]
 
 
@@ -26,7 +28,7 @@ def test_the_version() -> None:
 def test_no_arguments_show_the_commands() -> None:
     shown = run_command()
     text = shown.stdout + shown.stderr
-    for name in ("up", "topics", "produce", "consume", "groups", "dump-log"):
+    for name in ("up", "topics", "produce", "consume", "groups", "transactions", "dump-log"):
         assert re.search(rf"^\W*{name} ", text, re.M), name
 
 

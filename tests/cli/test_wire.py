@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from mainstem.cli import groups_requests
+from mainstem.cli import cluster_requests
+from mainstem.cli.cluster_requests import ClusterRequests, MovedError, check
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups_description import describe
-from mainstem.cli.groups_requests import CoordinatorMovedError, GroupRequests, check
+from mainstem.cli.groups_requests import GroupRequests
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -111,21 +112,21 @@ def test_a_group_that_is_no_group_of_consumers_is_described(broker: Broker) -> N
 
 
 def test_a_coordinator_that_is_loading_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups_requests, "RETRY_PAUSE_S", 0)
+    monkeypatch.setattr(cluster_requests, "RETRY_PAUSE_S", 0)
     codes = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.NONE])
 
     def attempt() -> str:
         check(next(codes), "ask")
         return "answered"
 
-    assert GroupRequests._retried(attempt) == "answered"
-    monkeypatch.setattr(groups_requests, "REQUEST_TIMEOUT_S", -1)
+    assert ClusterRequests.retried(attempt) == "answered"
+    monkeypatch.setattr(cluster_requests, "REQUEST_TIMEOUT_S", -1)
     with pytest.raises(CommandError, match="still loading"):
-        GroupRequests._retried(lambda: check(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "ask"))
+        ClusterRequests.retried(lambda: check(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "ask"))
 
 
 def test_codes_become_sentences_with_a_next_step() -> None:
-    with pytest.raises(CoordinatorMovedError):
+    with pytest.raises(MovedError):
         check(ErrorCode.COORDINATOR_NOT_AVAILABLE, "ask")
     with pytest.raises(CommandError) as raised:
         check(ErrorCode.NON_EMPTY_GROUP, "delete billing")

@@ -117,12 +117,19 @@ def _add_groups(app: typer.Typer) -> None:
     app.add_typer(groups.app, name="groups")
 
 
+def _add_transactions(app: typer.Typer) -> None:
+    from mainstem.cli import transactions
+
+    app.add_typer(transactions.app, name="transactions")
+
+
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "up": _add_up,
     "topics": _add_topics,
     "produce": _adds_function("produce"),
     "consume": _adds_function("consume"),
     "groups": _add_groups,
+    "transactions": _add_transactions,
     "dump-log": _adds_function("dump-log"),
 }
 

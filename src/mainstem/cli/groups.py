@@ -12,9 +12,9 @@ import typer
 from confluent_kafka.admin import AdminClient
 
 from mainstem.cli import groups_delete, groups_reset, groups_show
+from mainstem.cli.choices import spelled
 from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
 from mainstem.cli.command_name import typeable
-from mainstem.cli.errors import CommandError
 from mainstem.cli.groups_description import describe as describe_groups
 from mainstem.cli.groups_description import no_such_group
 from mainstem.cli.groups_lag import GroupLag, collect_all
@@ -65,7 +65,7 @@ def list_groups(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List the groups; in a pipe, one name per line."""
-    states, types = _spelled(state, STATES, "--state"), _spelled(group_type, TYPES, "--type")
+    states, types = spelled(state, STATES, "--state"), spelled(group_type, TYPES, "--type")
     admin = admin_client(bootstrap)
     with GroupRequests(bootstrap) as requests:
         found = _listed(requests, admin, bootstrap, states, types)
@@ -174,13 +174,3 @@ def _collected(names: list[str] | None, bootstrap: str, *, with_times: bool) -> 
             if name not in facts:
                 raise no_such_group(name, (group.group_id for group in _listed(requests, admin, bootstrap)))
     return collect_all(bootstrap, facts.values(), with_times=with_times)
-
-
-def _spelled(given: list[str], known: tuple[str, ...], option: str) -> list[str]:
-    """The known spelling of each, whatever its case; several may stand in one option, with commas."""
-    by_lower = {name.lower(): name for name in known}
-    texts = [text.strip() for item in given for text in item.split(",")]
-    for text in texts:
-        if text.lower() not in by_lower:
-            raise CommandError(f"{option} {text!r} is not known", f"use some of {', '.join(known)}", 2)
-    return [by_lower[text.lower()] for text in texts]

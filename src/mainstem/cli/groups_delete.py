@@ -15,10 +15,11 @@ from mainstem.cli.client import (
     advise,
     cluster_metadata,
 )
+from mainstem.cli.cluster_requests import refusal
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups_offsets import committed_offsets
 from mainstem.cli.groups_options import GroupName, GroupNames, Yes
-from mainstem.cli.groups_requests import GroupRequests, refusal
+from mainstem.cli.groups_requests import GroupRequests
 from mainstem.cli.groups_scope import AllTopics, Topics, check_scope, existing_partitions, parse_topics
 from mainstem.cli.render import examples, say
 from mainstem.protocol.errors import ErrorCode

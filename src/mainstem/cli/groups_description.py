@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from mainstem.cli.cluster_requests import TopicPartition, check
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups_requests import GroupRequests, TopicPartition, check
+from mainstem.cli.groups_requests import GroupRequests
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
