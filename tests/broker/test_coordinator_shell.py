@@ -9,27 +9,26 @@ from typing import Any
 import pytest
 
 from mainstem.broker.coordinator_shell import CoordinatorShell
+from mainstem.broker.partition import Partition
 from mainstem.coordinator.effects import Effects, Token
 from mainstem.coordinator.timers import Timers
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import iter_headers
 from mainstem.records.compression import Codec
-from mainstem.records.control import ControlType, build_control_batch, end_txn_value
-from mainstem.records.record import Record, build_batch
-from mainstem.storage.log import Origin
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import MakeBroker
 from tests.broker.harness import Client, create_topic, eventually
 
 
 class Registers:
-    """A machine whose state is one value per key."""
+    """A machine whose state is one value per key; those set in a transaction wait for its end."""
 
     def __init__(self) -> None:
         self.effects = Effects()
         self.timers = Timers()
         self.values: dict[bytes, bytes] = {}
+        self.waiting: dict[int, dict[bytes, bytes]] = {}
         self.unloaded: list[ErrorCode] = []
         self.was_loaded = False
 
@@ -38,6 +37,15 @@ class Registers:
             self.values.pop(key, None)
         else:
             self.values[key] = value
+
+    def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        assert value is not None
+        self.waiting.setdefault(producer_id, {})[key] = value
+
+    def transaction_ended(self, producer_id: int, commit: bool) -> None:
+        waiting = self.waiting.pop(producer_id, {})
+        if commit:
+            self.values |= waiting
 
     def loaded(self, now_ms: int) -> None:
         self.was_loaded = True
@@ -56,6 +64,16 @@ class Registers:
             self.effects.write(name.encode(), value.encode())
             self.replay(name.encode(), value.encode())
         self.effects.reply(token, former.get(next(iter(values)).encode(), b"nothing"))
+
+    def put_in_transaction(self, token: Token, producer_id: int, guard: Any = None, **values: str) -> None:
+        """Set registers when the transaction of a producer is committed."""
+        former = {known: dict(waiting) for known, waiting in self.waiting.items()}
+        self.effects.on_failure(lambda: setattr(self, "waiting", former))
+        records = [(name.encode(), value.encode()) for name, value in values.items()]
+        for key, value in records:
+            self.replay_transactional(producer_id, key, value)
+        self.effects.write_transactional(producer_id, 0, [*records], guard)
+        self.effects.reply(token, b"waits")
 
 
 class Answer:
@@ -95,6 +113,18 @@ class Run:
 
     def put(self, **values: str) -> Answer:
         return self.send(lambda machine, token, _: machine.put(token, **values))
+
+    def put_in_transaction(self, producer_id: int, guard: Any = None, **values: str) -> Answer:
+        return self.send(
+            lambda machine, token, _: machine.put_in_transaction(token, producer_id, guard, **values)
+        )
+
+    def end(self, producer_id: int, commit: bool = True) -> None:
+        self.shell.write_marker(0, producer_id, 0, 0, commit, 0)
+
+    @property
+    def partition(self) -> Partition:
+        return self.node.replicas.by_topic(self.topic, 0)
 
     def get(self, name: str) -> Answer:
         return self.send(
@@ -302,27 +332,90 @@ async def test_a_restart_replays_the_log(make_broker: MakeBroker) -> None:
     assert run.machine.values == expected
 
 
-async def test_records_of_a_transaction_count_from_its_commit_on(
+# ---- transactions
+
+
+async def test_records_of_a_transaction_are_a_batch_of_their_own_at_once(
     broker: InProcessBroker, client: Client
 ) -> None:
-    topic = await create_topic(client)
-    partition = broker.node.replicas.by_topic(topic.name, 0)
-    now_ms = broker.node.clock.now_ms()
+    run = await _run(broker, client)
+    answers = [run.put(a="1"), run.put(b="2"), run.put_in_transaction(7, c="3", d="4")]
+    assert run.batches() == [2, 2], "what was decided before goes first"
+    assert [answer.answer for answer in answers] == [b"nothing", b"nothing", b"waits"]
+    run.put(e="5")
+    run.end(7)
+    assert run.batches() == [2, 2, 1, 1], "the marker comes after what was decided before"
+    assert run.machine.values == {b"a": b"1", b"b": b"2", b"c": b"3", b"d": b"4", b"e": b"5"}
+    assert run.partition.log.producer_state.entries[7].epoch == 0
+    assert run.partition.last_stable_offset == run.partition.log.log_end_offset
 
-    def append(name: str, producer_id: int) -> None:
-        record = Record(0, now_ms, name.encode(), b"1")
-        batch = build_batch(
-            [record], attributes=0x10, producer_id=producer_id, producer_epoch=0, base_sequence=0
-        )
-        partition.append(batch, now_ms, Origin.COORDINATOR)
 
-    for name, producer_id in (("committed", 1), ("aborted", 2), ("open", 3)):
-        append(name, producer_id)
-    for kind, producer_id in ((ControlType.COMMIT, 1), (ControlType.ABORT, 2)):
-        marker = build_control_batch(
-            kind, end_txn_value(0), timestamp_ms=now_ms, producer_id=producer_id, producer_epoch=0
-        )
-        partition.append(marker, now_ms, Origin.COORDINATOR)
-    run = Run(broker, topic.name)
+async def test_nobody_sees_a_marker_before_it_is_committed(broker: InProcessBroker, client: Client) -> None:
+    run = await _run(broker, client, flush_messages="1")
+    waits = run.put_in_transaction(7, a="1")
+    assert waits.answer is None
+    assert await _answered(waits) == [b"waits"]
+    run.end(7)
+    read = run.get("a")
+    assert read.answer is None
+    assert run.partition.leader.high_watermark < run.partition.log.log_end_offset
+    assert await _answered(read) == [b"1"]
+
+
+async def test_a_transaction_that_is_over_fails_its_own_event_alone(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client)
+    guard = run.partition.needs_verification(7, 0, -1)
+    assert guard is not None
+    run.end(7, commit=False)  # before the records come
+    answers = [run.put(a="1"), run.put_in_transaction(7, guard, b="2"), run.put(c="3")]
+    assert await _answered(*answers) == [b"nothing", ErrorCode.INVALID_TXN_STATE, b"nothing"]
+    assert run.machine.waiting == {}
+    assert run.machine.values == {b"a": b"1", b"c": b"3"}
+    again = run.partition.needs_verification(7, 0, -1)
+    assert await _answered(run.put_in_transaction(7, again, b="2")) == [b"waits"]
+
+
+async def test_records_of_a_transaction_go_with_the_turn_before_them(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client, min_insync_replicas="1")
+    isr, run.partition.leader.isr = run.partition.leader.isr, ()
+    answers = [run.put(a="1"), run.put_in_transaction(7, b="2"), run.put_in_transaction(8, b="3")]
+    with pytest.raises(KafkaError, match="too few replicas"):
+        run.end(7)
+    assert await _answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert (run.machine.values, run.machine.waiting, run.batches()) == ({}, {}, [])
+    run.partition.leader.isr = isr
+    assert await _answered(run.put_in_transaction(7, b="2")) == [b"waits"]
+
+
+async def test_there_is_no_marker_for_a_partition_that_is_not_coordinated_here(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await _run(broker, client)
+    with pytest.raises(KafkaError) as refused:
+        run.shell.write_marker(5, 7, 0, 0, True, 0)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_restart_finds_transactions_as_they_were(make_broker: MakeBroker) -> None:
+    broker = await make_broker()
+    async with await Client.connect(broker.port) as client:
+        run = await _run(broker, client)
+    for producer_id, name in enumerate(("committed", "aborted", "open")):
+        run.put_in_transaction(producer_id, **{name: "1"})
+    run.end(0)
+    run.end(1, commit=False)
+    await broker.close()
+
+    again = await make_broker(data_dir=broker.data_dir)
+    run = Run(again, run.topic)
+    with pytest.raises(KafkaError, match="not coordinated here"):
+        run.end(2)
     await eventually(lambda: bool(run.shell.machines()))
     assert run.machine.values == {b"committed": b"1"}
+    assert run.machine.waiting == {2: {b"open": b"1"}}
+    run.end(2)
+    assert run.machine.values == {b"committed": b"1", b"open": b"1"}

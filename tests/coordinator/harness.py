@@ -1,7 +1,8 @@
 """Runs a coordinator's state machine without a broker: a clock that only the test moves, a log in memory.
 
 It does what the shell does: records are appended, then replies leave; a failed append undoes what was
-decided. Every event is a turn of its own, unless a test puts several into one.
+decided. Every event is a turn of its own, unless a test puts several into one. Records of a transaction are
+appended at once, after those of the turn.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,9 +75,12 @@ class Harness:
         self._new_machine = new_machine
         self.machine: Any = new_machine()
         self.log: list[tuple[bytes, bytes | None]] = []
+        # By place in the log: the producer of a record in a transaction, and what ended before it.
+        self.producers: dict[int, int] = {}
+        self.markers: dict[int, list[tuple[int, bool]]] = {}
         self.now_ms = 1_700_000_000_000
         self.appends_fail = False
-        self._in_turn = False
+        self.in_turn = False
         self._records: list[tuple[bytes, bytes | None]] = []
         self._replies: list[tuple[Any, Any]] = []
         self._undo: list[Callable[[], object]] = []
@@ -93,9 +97,9 @@ class Harness:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """What is sent in here is written together, or fails together."""
-        self._in_turn = True
+        self.in_turn = True
         yield
-        self._in_turn = False
+        self.in_turn = False
         self.settle()
 
     def break_off(self) -> None:
@@ -106,6 +110,7 @@ class Harness:
             action()
         effects.undo.clear()
         effects.records.clear()
+        effects.transaction = None
         for waiting, _ in replies:
             waiting.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
         self.settle()
@@ -122,21 +127,38 @@ class Harness:
     def restart(self) -> None:
         """The broker dies; another one replays the log."""
         self.machine = self._new_machine()
-        for key, value in self.log:
-            self.machine.replay(key, value)
+        for place, (key, value) in enumerate(self.log):
+            self._replay_markers(place)
+            if place in self.producers:
+                self.machine.replay_transactional(self.producers[place], key, value)
+            else:
+                self.machine.replay(key, value)
+        self._replay_markers(len(self.log))
         self.machine.loaded(self.now_ms)
         self.settle()
+
+    def _replay_markers(self, place: int) -> None:
+        for producer_id, commit in self.markers.get(place, ()):
+            self.machine.transaction_ended(producer_id, commit)
+
+    def end_transaction(self, producer_id: int, commit: bool) -> None:
+        """Append the marker of a transaction, after what was decided before."""
+        self.end_turn()
+        self.markers.setdefault(len(self.log), []).append((producer_id, commit))
+        self.machine.transaction_ended(producer_id, commit)
 
     def settle(self) -> None:
         """What the shell does after every event, and then at the end of the turn."""
         self.collect()
-        if not self._in_turn:
+        if not self.in_turn:
             self.end_turn()
 
     def collect(self) -> None:
         """Put what an event led to to that of the turn. A reply that saw nothing new leaves at once."""
         effects = self.machine.effects
-        if effects.records:
+        if effects.transaction is not None:
+            self._append_transactional()
+        elif effects.records:
             self._records += effects.records
             self._undo += effects.undo
             effects.records = []
@@ -147,6 +169,25 @@ class Harness:
         else:
             for waiting, response in replies:
                 waiting.reply(response)
+
+    def _append_transactional(self) -> None:
+        """An event that cannot be written is undone with those of the turn that cannot be written either, or
+        else alone.
+        """
+        effects = self.machine.effects
+        records, transaction = effects.records, effects.transaction
+        effects.records, effects.transaction = [], None
+        if self.appends_fail:
+            self._records += records
+            self._undo += effects.undo
+            self._replies += effects.replies
+            effects.undo, effects.replies = [], []
+            self.end_turn()
+            return
+        self.end_turn()
+        for record in records:
+            self.producers[len(self.log)] = transaction.producer_id
+            self.log.append(record)
 
     def end_turn(self) -> None:
         """Append what was decided, or take it back."""

@@ -51,13 +51,19 @@ class World:
 
     # ---- what clients do
 
-    def commit(
-        self, group: str, topic: str = "t", *, version: int = 9, metadata: str | None = "", **fields: Any
-    ) -> Any:
-        """Commit `at`, by partition, e.g. {0: 5}; the errors that came back, by partition."""
+    def send_commit(
+        self,
+        group: str,
+        at: dict[int, int],
+        topic: str = "t",
+        *,
+        version: int = 9,
+        metadata: str | None = "",
+        **fields: Any,
+    ) -> Waiting:
+        """Commit `at`, by partition, e.g. {0: 5}."""
         info = self.topics.by_name(topic)
         topic_id = info.topic_id if info else ZERO_UUID
-        at = fields.pop("at")
         epoch = fields.pop("epoch", -1)
         places = [OffsetCommitRequestPartition(n, offset, epoch, metadata) for n, offset in at.items()]
         request = OffsetCommitRequest(
@@ -69,9 +75,11 @@ class World:
             [OffsetCommitRequestTopic(topic, topic_id, places)],
         )
         assert not fields, f"unknown: {fields}"
-        answer = self.harness.send(
-            lambda m, token, now: m.offsets.commit(request, version, token, now)
-        ).answer
+        return self.harness.send(lambda m, token, now: m.offsets.commit(request, version, token, now))
+
+    def commit(self, group: str, topic: str = "t", *, at: dict[int, int], **fields: Any) -> Any:
+        """The same, and the errors that came back, by partition."""
+        answer = self.send_commit(group, at, topic, **fields).answer
         if isinstance(answer, ErrorCode):
             return answer.name
         assert [topic.name for topic in answer.topics] == [topic]

@@ -1,17 +1,20 @@
 """Loads a coordinator's state: every record of its partition, replayed in order, a slice at a time.
 
-Records that were written in a transaction count from its commit marker on; those of an aborted one never do.
+Records that were written in a transaction are told as such, and so is its end, in the order of the log: what
+to make of a transaction that is still open is for the machine to say.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from mainstem.broker.partition import Partition
-from mainstem.coordinator.machine import Machine
+from mainstem.coordinator.machine import Machine, TransactionalMachine
 from mainstem.protocol.errors import ProtocolError
 from mainstem.records.batch import BatchHeader, iter_headers
 from mainstem.records.control import ControlType, control_type_of
-from mainstem.records.record import Record, iter_records
+from mainstem.records.record import iter_records
 
 logger = logging.getLogger(__name__)
 
@@ -40,29 +43,33 @@ async def load(partition: Partition, machine: Machine, buffer_bytes: int) -> Non
 
 
 class _Replayer:
-    """Keeps apart what belongs to transactions that are still open."""
+    """Tells records of transactions from others, and what their markers say."""
 
     def __init__(self, partition: Partition, machine: Machine) -> None:
         self._partition = partition
         self._machine = machine
-        self._open: dict[int, list[Record]] = {}
+        self._of_transactions = machine if isinstance(machine, TransactionalMachine) else None
 
     def replay_batch(self, batch: memoryview, header: BatchHeader) -> None:
-        if header.is_control:
+        if not header.is_control and not header.is_transactional:
+            self._replay(batch, self._machine.replay)
+        elif self._of_transactions is None:
+            logger.error(
+                "%s: passing over a batch of a transaction at %d", self._partition, header.base_offset
+            )
+        elif header.is_control:
             for record in iter_records(batch):
-                held = self._open.pop(header.producer_id, [])
-                if control_type_of(record.key) is ControlType.COMMIT:
-                    self._replay(held)
-        elif header.is_transactional:
-            self._open.setdefault(header.producer_id, []).extend(iter_records(batch))
+                kind = control_type_of(record.key)
+                if kind in (ControlType.COMMIT, ControlType.ABORT):
+                    self._of_transactions.transaction_ended(header.producer_id, kind is ControlType.COMMIT)
         else:
-            self._replay(list(iter_records(batch)))
+            self._replay(batch, partial(self._of_transactions.replay_transactional, header.producer_id))
 
-    def _replay(self, records: list[Record]) -> None:
-        for record in records:
+    def _replay(self, batch: memoryview, replay: Callable[[bytes, bytes | None], None]) -> None:
+        for record in iter_records(batch):
             if record.key is None:
                 continue
             try:
-                self._machine.replay(record.key, record.value)
+                replay(record.key, record.value)
             except ProtocolError as error:
                 logger.error("%s: passing over the record at %d: %s", self._partition, record.offset, error)

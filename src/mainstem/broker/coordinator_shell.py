@@ -2,18 +2,19 @@
 
 It loads a machine by replaying the partition's log, hands it events, appends the records of a whole turn of
 the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
-undoes what was decided in that turn. Groups and transactions are machines of this shell.
+undoes what was decided in that turn. Records of a client's transaction are a batch of their own, appended at
+once. Groups and transactions are machines of this shell.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from mainstem.broker.coordinator_loading import load
 from mainstem.broker.partition import Partition
-from mainstem.coordinator.effects import CoordinatorRecord, Token
-from mainstem.coordinator.machine import Machine
+from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
+from mainstem.coordinator.machine import Machine, TransactionalMachine
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.records.compression import Codec
@@ -30,7 +31,8 @@ M = TypeVar("M", bound=Machine)
 _TIMERS_SECONDS_MAX = 0.01
 # What a record takes in a batch besides its key and value, at most.
 _RECORD_OVERHEAD_MAX = 32
-# The errors of an append as a coordinator's clients know them: which of them to try again, and where.
+# The errors of an append as a coordinator's clients know them: which of them to try again, and where. Others
+# are theirs as they are, such as those of a transaction that is over.
 _CLIENT_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -38,7 +40,15 @@ _CLIENT_ERRORS = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+
+
+def client_error(error: ErrorCode) -> ErrorCode:
+    """How a coordinator's client is told of an error of an append, or of the verification before it."""
+    return _CLIENT_ERRORS.get(error, error)
 
 
 class Shard(Generic[M]):
@@ -226,6 +236,7 @@ class CoordinatorShell(Generic[M]):
             undo()
         effects.undo.clear()
         effects.records.clear()
+        effects.transaction = None
         _fail(replies, ErrorCode.UNKNOWN_SERVER_ERROR)
         return any(answered is token for answered, _ in replies)
 
@@ -249,6 +260,9 @@ class CoordinatorShell(Generic[M]):
     def _collect(self, shard: Shard[M]) -> None:
         """Put the records of an event to those of this turn; all of one event go into one batch."""
         effects = shard.machine.effects
+        if effects.transaction is not None:
+            self._append_transactional(shard, effects.transaction)
+            return
         size = 0
         for key, value in effects.records:
             size += len(key) + len(value or b"") + _RECORD_OVERHEAD_MAX
@@ -327,14 +341,64 @@ class CoordinatorShell(Generic[M]):
         partition = shard.partition
         batch = build_batch_of_pairs(records, now_ms, self._codec)
         try:
-            if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
-                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
+            _check_replicas(partition)
             result = partition.append(batch, now_ms, Origin.COORDINATOR)
         except KafkaError as error:
             self._append_failed(shard, undo, error)
             return
         shard.end_offset = result.last_offset + 1
         self._deliver_when_committed(shard)
+
+    def _append_transactional(self, shard: Shard[M], transaction: Transaction) -> None:
+        """Append the records of this event, after those that were decided before it. If that fails, this
+        event is undone and no other.
+        """
+        effects = shard.machine.effects
+        if shard.records:
+            self._flush(shard)
+            if not effects.records:
+                return  # that has failed, and this event saw it
+        partition = shard.partition
+        now_ms = self._node.clock.now_ms()
+        batch = build_batch_of_pairs(effects.records, now_ms, self._codec, transaction[:2])
+        try:
+            _check_replicas(partition)
+            result = partition.append(batch, now_ms, Origin.COORDINATOR, guard=transaction.guard)
+        except KafkaError as error:
+            self._append_failed(shard, [], error)
+            return
+        shard.end_offset = result.last_offset + 1
+        effects.records.clear()
+        effects.transaction = None
+
+    def write_marker(
+        self,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        transaction_version: int,
+    ) -> None:
+        """Append the marker that ends a transaction, after what was decided before, and tell the machine.
+        What it makes of that is seen when the marker is committed. KafkaError when it could not be appended.
+        """
+        shard = self._shards.get(index)
+        if shard is None or shard.loading is not None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self._topic}-{index} is not coordinated here (yet)"
+            )
+        partition = shard.partition
+        if shard.records:
+            self._flush(shard)
+        _check_replicas(partition)
+        now_ms = self._node.clock.now_ms()
+        result = partition.append_marker(
+            producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version
+        )
+        shard.end_offset = result.last_offset + 1
+        # A machine that writes in transactions can tell what to make of their ends.
+        cast(TransactionalMachine, shard.machine).transaction_ended(producer_id, commit)
 
     def _append_failed(self, shard: Shard[M], undo: list[Callable[[], object]], error: KafkaError) -> None:
         """Back to the state before this turn. An event that is only now being collected saw that turn: it
@@ -346,9 +410,10 @@ class CoordinatorShell(Generic[M]):
         undo = undo + effects.undo
         effects.replies, effects.undo = [], []
         effects.records.clear()
+        effects.transaction = None
         for action in reversed(undo):
             action()
-        code = _CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+        code = client_error(error.code)
         _fail(replies, code)
         if not shard.flush_scheduled:
             self._after_event(shard)  # an undo may have answered those who waited for long
@@ -385,6 +450,11 @@ class _Committed(Generic[M]):
             self._shell.not_committed(self._shard, self._replies, error)
         else:
             _reply(self._replies)
+
+
+def _check_replicas(partition: Partition) -> None:
+    if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
 
 
 def _reply(replies: list[tuple[Token, Any]]) -> None:

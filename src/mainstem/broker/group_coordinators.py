@@ -49,6 +49,22 @@ class GroupCoordinators(Coordinators[GroupCoordinator]):
             return fail(ErrorCode.INVALID_GROUP_ID)
         return self.submit(ctx, group_id, event, fail)
 
+    def write_marker(
+        self,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        transaction_version: int,
+    ) -> None:
+        """End a producer's transaction in a partition of `__consumer_offsets`: the offsets that were
+        committed in it count from now on, or never. KafkaError when that could not be written.
+        """
+        self.shell.write_marker(
+            index, producer_id, producer_epoch, coordinator_epoch, commit, transaction_version
+        )
+
     def metadata_changed(self) -> None:
         for machine in self.shell.machines():
             machine.state.config = self._node.config

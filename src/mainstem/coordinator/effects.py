@@ -6,7 +6,7 @@ nothing but saw what is not committed yet. When the append fails, everything is 
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mainstem.protocol.errors import ErrorCode
 
@@ -22,19 +22,41 @@ class Token(Protocol):
         """The answer could not be made durable, or this is no longer the coordinator."""
 
 
+class Transaction(NamedTuple):
+    """The one that the records of an event belong to. `guard` is a matter of the shell's: the log's word that
+    the transaction was seen to be open.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    guard: Any = None
+
+
 class Effects:
     """Collected by a machine while it handles one event; taken away by the shell after it."""
 
-    __slots__ = ("records", "replies", "undo")
+    __slots__ = ("records", "replies", "transaction", "undo")
 
     def __init__(self) -> None:
         self.records: list[CoordinatorRecord] = []
+        self.transaction: Transaction | None = None
         self.replies: list[tuple[Token, Any]] = []
         self.undo: list[Callable[[], object]] = []
 
     def write(self, key: bytes, value: bytes | None) -> None:
         """Append this record to the log; None as the value deletes the key."""
         self.records.append((key, value))
+
+    def write_transactional(
+        self, producer_id: int, producer_epoch: int, records: list[CoordinatorRecord], guard: Any = None
+    ) -> None:
+        """Append these records as a part of a transaction. They are all that this event writes, and they are
+        in the log when it is over: what fails them fails no other event.
+        """
+        assert not self.records, "an event writes in a transaction or outside of it"
+        if records:
+            self.records.extend(records)
+            self.transaction = Transaction(producer_id, producer_epoch, guard)
 
     def on_failure(self, undo: Callable[[], object]) -> None:
         """Call this if the records of this event cannot be written. It may reply, but write nothing."""

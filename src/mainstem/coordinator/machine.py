@@ -4,7 +4,7 @@ State is only what `replay` made of the records, plus what a restart may forget:
 The shell loads a machine by replaying the partition's log, then hands it events one at a time.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mainstem.coordinator.effects import Effects
 from mainstem.coordinator.timers import Timers
@@ -28,3 +28,14 @@ class Machine(Protocol):
 
     def topics_changed(self, now_ms: int) -> None:
         """The cluster's topics are other ones now."""
+
+
+@runtime_checkable
+class TransactionalMachine(Protocol):
+    """What a machine has besides when some of its records are written in transactions of clients."""
+
+    def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """Apply a record that counts only if the transaction of this producer is committed."""
+
+    def transaction_ended(self, producer_id: int, commit: bool) -> None:
+        """The marker of the producer's transaction is in the log, and nothing takes it back."""

@@ -20,6 +20,7 @@ from mainstem.records.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
     read_header,
@@ -87,9 +88,14 @@ def build_batch(
 
 
 def build_batch_of_pairs(
-    pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int, compression: Codec = Codec.NONE
+    pairs: Sequence[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    compression: Codec = Codec.NONE,
+    transaction_of: tuple[int, int] | None = None,
 ) -> bytearray:
-    """The same, quickly, for records of one moment that have a key, perhaps a value, and no headers."""
+    """The same, quickly, for records of one moment that have a key, perhaps a value, and no headers. In a
+    transaction they are of that producer id and epoch, and have no sequence numbers.
+    """
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
         place, key_length = _varint(delta), _varint(len(key))
@@ -102,10 +108,15 @@ def build_batch_of_pairs(
             parts += (_varint(size), b"\0\0", place, key_length, key, value_length, value, b"\0")
     payload = compress(compression, b"".join(parts))
     count = len(pairs)
+    attributes: int = compression
+    producer_id, producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    if transaction_of is not None:
+        attributes |= TRANSACTIONAL_MASK
+        producer_id, producer_epoch = transaction_of
     batch = bytearray(HEADER_SIZE + len(payload))
     HEADER.pack_into(
-        batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, compression, count - 1,
-        timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
+        batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1,
+        timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, count,
     )  # fmt: skip
     batch[HEADER_SIZE:] = payload
     set_crc(batch)

@@ -32,7 +32,8 @@ _CLIENT_ERRORS = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Any:
     several = ctx.version >= _SEVERAL_GROUPS_VERSION
-    fetches = [_GroupFetch(ctx, group) for group in (request.groups if several else [_single_group(request)])]
+    groups = request.groups if several else [_single_group(request)]
+    fetches = [_GroupFetch(ctx, group, request.require_stable) for group in groups]
     asked = [fetch for fetch in fetches if fetch.answer is None]
 
     def assemble(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
@@ -47,9 +48,10 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Any:
 class _GroupFetch:
     """What is asked of one group, as far as the client may see it."""
 
-    def __init__(self, ctx: RequestContext, group: OffsetFetchRequestGroup) -> None:
+    def __init__(self, ctx: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool) -> None:
         self._ctx = ctx
         self._group = group
+        self._require_stable = require_stable
         self._refused: list[OffsetFetchResponseTopics] = []
         self.answer: OffsetFetchResponseGroup | None = None
         if not ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
@@ -59,10 +61,10 @@ class _GroupFetch:
         self._wanted.topics = None if group.topics is None else self._visible(group.topics)
 
     def part(self) -> tuple[str, Any, Any]:
-        wanted = self._wanted
+        wanted, require_stable = self._wanted, self._require_stable
         return (
             wanted.group_id,
-            lambda machine, token, now_ms: machine.offsets.fetch(wanted, token, now_ms),
+            lambda machine, token, now_ms: machine.offsets.fetch(wanted, token, now_ms, require_stable),
             self._failed,
         )
 

@@ -48,6 +48,16 @@ class GroupCoordinator:
             replay = self._replay.get(type(decoded), self.consumer.replay)
             replay(decoded, None if value is None else decode_value(decoded, value))
 
+    def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """The same for a record of a transaction: only offsets wait for its end."""
+        if key[:2] in OFFSET_KEY_TYPES:
+            self.offsets.replay_transactional(producer_id, key, value)
+        else:
+            self.replay(key, value)
+
+    def transaction_ended(self, producer_id: int, commit: bool) -> None:
+        self.offsets.transaction_ended(producer_id, commit)
+
     def loaded(self, now_ms: int) -> None:
         self.classic.loaded(now_ms)
         self.consumer.loaded(now_ms)

@@ -1,13 +1,16 @@
 """Removes committed offsets that nobody will ask for again: those that are too old, those of deleted topics.
 
 It works in small steps, each an event of its own that writes far less than a batch may hold; what could not
-be written is tried again. Whether a group's offsets age, and from when on, is for the group to say.
+be written is tried again. Whether a group's offsets age, and from when on, is for the group to say. Nothing
+ages where a transaction is open; what is deleted there is deleted for the transaction too.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
 from mainstem.coordinator.group.offset_store import NO_EXPIRY, Change, CommittedOffset, OffsetStore
+from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place
 from mainstem.coordinator.group.state import GroupState
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import ZERO_UUID
@@ -34,6 +37,7 @@ class OffsetCleanup:
 
     __slots__ = (
         "_bytes_left",
+        "_pending",
         "_seen_topic_ids",
         "_seen_version",
         "_state",
@@ -42,9 +46,10 @@ class OffsetCleanup:
         "_tombstones_left",
     )
 
-    def __init__(self, state: GroupState, store: OffsetStore) -> None:
+    def __init__(self, state: GroupState, store: OffsetStore, pending: PendingOffsets) -> None:
         self._state = state
         self._store = store
+        self._pending = pending
         # A set that keeps its order.
         self._tasks: dict[_Task, None] = {}
         # What this event may still write.
@@ -112,10 +117,11 @@ class OffsetCleanup:
             if not group.is_subscribed_to(topic)
             for index, committed in of_topic.partitions.items()
             if _is_expired(committed, since_ms, retention_ms, now_ms)
+            and not self._pending.has(group_id, topic, index)
         ]
         if not self._delete_some(group_id, old):
             return False
-        if not self._store.of_group(group_id):
+        if not self._store.of_group(group_id) and not self._pending.of_group(group_id):
             try:
                 group.check_delete()
             except KafkaError:
@@ -137,52 +143,70 @@ class OffsetCleanup:
             return
         self._seen_version = topics.version
         seen, self._seen_topic_ids = self._seen_topic_ids, {}
-        for name in self._store.topics():
+        groups_by_topic = {name: self._store.groups_of_topic(name) for name in self._store.topics()}
+        for place in self._pending.places():
+            of_topic = groups_by_topic.get(place.topic, ())
+            groups_by_topic[place.topic] = dict.fromkeys((*of_topic, place.group_id))
+        for name, groups in groups_by_topic.items():
             info = topics.by_name(name)
             if info is not None:
                 self._seen_topic_ids[name] = info.topic_id
             if info is None or info.topic_id != seen.get(name):
-                self._tasks |= {_Task(group_id, name): None for group_id in self._store.groups_of_topic(name)}
+                self._tasks |= {_Task(group_id, name): None for group_id in groups}
         if self._tasks:
             self._state.timers.schedule(_CONTINUE, now_ms, self._run)
 
     def _delete_others(self, group_id: str, topic: str) -> bool:
-        of_topic = self._store.of_group(group_id).get(topic)
-        if of_topic is None:
-            return True
         info = self._state.topics.by_name(topic)
         kept_ids = () if info is None else (info.topic_id, ZERO_UUID)
-        others: list[Change] = [
-            (topic, index, committed)
-            for index, committed in of_topic.partitions.items()
-            if committed.topic_id not in kept_ids
-        ]
-        return self._delete_some(group_id, others)
+        of_topic = self._store.of_group(group_id).get(topic)
+        partitions = of_topic.partitions if of_topic is not None else {}
+        others = {index for index, committed in partitions.items() if committed.topic_id not in kept_ids}
+        others |= {
+            place.partition
+            for place, positions in self._pending.of_group(group_id).items()
+            if place.topic == topic
+            and any(known is not None and known.topic_id not in kept_ids for known in positions.values())
+        }
+        return self._delete_some(group_id, self._changes(group_id, topic, sorted(others)))
 
     # ---- tombstones
 
     def delete_all(self, group_id: str) -> None:
         """All offsets of a group, in one event."""
-        stored = self._store.of_group(group_id)
+        partitions = {
+            topic: dict.fromkeys(of_topic.partitions)
+            for topic, of_topic in self._store.of_group(group_id).items()
+        }
+        for place in self._pending.of_group(group_id):
+            partitions.setdefault(place.topic, {})[place.partition] = None
+        for topic, indexes in partitions.items():
+            self._delete(group_id, self._changes(group_id, topic, indexes))
+
+    def delete_in_topic(self, group_id: str, topic: str, partitions: Iterable[int]) -> None:
+        """Those that are there."""
+        changes = self._changes(group_id, topic, dict.fromkeys(partitions))
         self._delete(
             group_id,
             [
                 (topic, index, committed)
-                for topic, of_topic in stored.items()
-                for index, committed in of_topic.partitions.items()
+                for topic, index, committed in changes
+                if committed is not None or self._pending.has(group_id, topic, index)
             ],
         )
 
+    def _changes(self, group_id: str, topic: str, partitions: Iterable[int]) -> list[Change]:
+        return [(topic, index, self._store.get(group_id, topic, index)) for index in partitions]
+
     def _delete_some(self, group_id: str, changes: list[Change]) -> bool:
         """As many as this event may; whether these were all."""
-        stored = self._store.of_group(group_id)
         count = 0
         for topic, index, _ in changes:
             if not self._has_room():
                 break
             count += 1
             self._tombstones_left -= 1
-            self._bytes_left -= len(stored[topic].key(index))
+            self._bytes_left -= len(self._store.key(group_id, topic, index))
         self._delete(group_id, changes[:count])
         return count == len(changes)
 
@@ -191,8 +215,12 @@ class OffsetCleanup:
         if changes:
             effects.on_failure(partial(self._store.restore, group_id, changes))
         for topic, index, _ in changes:
-            effects.write(self._store.of_group(group_id)[topic].key(index), None)
+            effects.write(self._store.key(group_id, topic, index), None)
             self._store.put(group_id, topic, index, None)
+        if self._pending.by_group:
+            before: list[PendingChange] = []
+            effects.on_failure(partial(self._pending.restore, before))
+            before += [self._pending.clear(Place(group_id, topic, index)) for topic, index, _ in changes]
 
 
 def _is_expired(committed: CommittedOffset, since_ms: int, retention_ms: int, now_ms: int) -> bool:

@@ -7,6 +7,7 @@ once, and the usual value, one without a note, in one call.
 from typing import Final
 
 from mainstem.coordinator.group.offset_store import CommittedOffset, OffsetStore, TopicOffsets, decode_usual
+from mainstem.coordinator.group.pending_offsets import PendingOffsets, Place
 from mainstem.coordinator.group.records import decode_key, decode_value
 from mainstem.coordinator.group.records.offsets import OffsetCommitKey
 from mainstem.coordinator.group.state import GroupState
@@ -20,11 +21,12 @@ _PARTITION_SIZE: Final = 4
 class OffsetReplay:
     """Puts the records of one log into a store, in their order."""
 
-    __slots__ = ("_open", "_state", "_store")
+    __slots__ = ("_open", "_pending", "_state", "_store")
 
-    def __init__(self, state: GroupState, store: OffsetStore) -> None:
+    def __init__(self, state: GroupState, store: OffsetStore, pending: PendingOffsets) -> None:
         self._state = state
         self._store = store
+        self._pending = pending
         # By all of a key but its partition.
         self._open: dict[bytes, tuple[str, str, TopicOffsets]] = {}
 
@@ -41,6 +43,18 @@ class OffsetReplay:
         else:
             of_topic.partitions[partition] = self._decode(topic, value)
             self._ensure_group(group_id)
+            if self._pending.by_group:
+                self._pending.overtake(Place(group_id, topic, partition))
+
+    def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """The same for a record of a transaction, which may still be open. A deletion counts at once."""
+        if value is None:
+            self.replay(key, None)
+            return
+        decoded = decode_key(key)
+        committed = self._decode(decoded.topic, value)
+        self._ensure_group(decoded.group)
+        self._pending.add(producer_id, Place(decoded.group, decoded.topic, decoded.partition), committed)
 
     def _replay_first(self, key: bytes, value: bytes | None) -> None:
         decoded = decode_key(key)
@@ -53,9 +67,13 @@ class OffsetReplay:
         of_topic = self._store.open(group_id, topic)
         of_topic.partitions[decoded.partition] = committed
         self._open[key[:-_PARTITION_SIZE]] = (group_id, topic, of_topic)
+        if self._pending.by_group:
+            self._pending.overtake(Place(group_id, topic, decoded.partition))
 
     def _delete(self, key: bytes, group_id: str, topic: str, partition: int) -> None:
         self._store.put(group_id, topic, partition, None)
+        if self._pending.by_group:
+            self._pending.clear(Place(group_id, topic, partition))
         if topic not in self._store.of_group(group_id):
             for key_type in KEY_TYPES:  # the store has let go of it
                 self._open.pop(key_type + key[2:-_PARTITION_SIZE], None)

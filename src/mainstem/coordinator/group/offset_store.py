@@ -68,6 +68,13 @@ class CommittedOffset(Struct, frozen=True, gc=False):
         return encode_value(value, None if self.expire_timestamp == NO_EXPIRY else _OWN_EXPIRY_VERSION)
 
 
+def is_too_long(note: str | None, units_max: int) -> bool:
+    """Whether a note is longer than a commit may have it, as Java counts: in units of UTF-16."""
+    if not note or len(note) * 2 <= units_max:
+        return False
+    return len(note.encode("utf-16-le")) // 2 > units_max
+
+
 def decode_usual(value: bytes) -> CommittedOffset | None:
     """The offset of a value as commits without a note are written today, or None."""
     if len(value) != _WITHOUT_NOTE.size:
@@ -120,6 +127,11 @@ class OffsetStore:
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         of_topic = self.of_group(group_id).get(topic)
         return None if of_topic is None else of_topic.partitions.get(partition)
+
+    def key(self, group_id: str, topic: str, partition: int) -> bytes:
+        """The key of a record of this partition, whether or not there is an offset."""
+        of_topic = self.of_group(group_id).get(topic)
+        return (TopicOffsets(group_id, topic) if of_topic is None else of_topic).key(partition)
 
     def open(self, group_id: str, topic: str) -> TopicOffsets:
         """To put offsets into, at least one."""

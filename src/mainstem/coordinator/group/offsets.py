@@ -1,18 +1,26 @@
 """Committed offsets of groups of every kind: committing, reading and deleting them.
 
 Who may commit is for the group to say. Offsets outlive their members: `OffsetCleanup` removes those that are
-too old or whose topic is gone. The offsets of a transaction that is still open do not come here yet.
+too old or whose topic is gone. Those of a transaction that is still open wait in `PendingOffsets`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
 from mainstem.coordinator.group.offset_replay import OffsetReplay
-from mainstem.coordinator.group.offset_store import NO_EXPIRY, Change, CommittedOffset, OffsetStore
+from mainstem.coordinator.group.offset_store import (
+    NO_EXPIRY,
+    Change,
+    CommittedOffset,
+    OffsetStore,
+    is_too_long,
+)
+from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place
 from mainstem.coordinator.group.state import GroupState
+from mainstem.coordinator.group.transactional_commits import TransactionalCommits
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -28,7 +36,6 @@ from mainstem.protocol.apis.k09_offset_fetch import (
 from mainstem.protocol.apis.k42_delete_groups import DeletableGroupResult
 from mainstem.protocol.apis.k47_offset_delete import (
     OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -59,13 +66,25 @@ def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 class Offsets:
     """The offsets of one machine."""
 
-    __slots__ = ("_cleanup", "_loading", "_state", "store")
+    __slots__ = (
+        "_cleanup",
+        "_loading",
+        "_state",
+        "commit_transactional",
+        "pending",
+        "store",
+        "transaction_ended",
+    )
 
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self.store = OffsetStore()
-        self._cleanup = OffsetCleanup(state, self.store)
-        self._loading = OffsetReplay(state, self.store)
+        self.pending = PendingOffsets()
+        self._cleanup = OffsetCleanup(state, self.store, self.pending)
+        self._loading = OffsetReplay(state, self.store, self.pending)
+        commits = TransactionalCommits(state, self.store, self.pending)
+        self.commit_transactional = commits.commit
+        self.transaction_ended = commits.ended
 
     # ---- committing
 
@@ -91,7 +110,19 @@ class Offsets:
         group.offsets_committed(request.member_id, now_ms)
         changes: list[Change] = []
         state.effects.on_failure(partial(self._undo_commit, group_id, changes, group if created else None))
+        if self.pending.by_group:
+            self._overtake(request)
         state.effects.reply(token, self._apply(request, now_ms, changes))
+
+    def _overtake(self, request: OffsetCommitRequest) -> None:
+        """Of an older position in an open transaction only that it is there still counts."""
+        before: list[PendingChange] = []
+        self._state.effects.on_failure(partial(self.pending.restore, before))
+        for topic in request.topics:
+            for part in topic.partitions:
+                if not self._is_too_large(part.committed_metadata):
+                    place = Place(request.group_id, topic.name, part.partition_index)
+                    before.append(self.pending.overtake(place))
 
     def _new_group(self, request: OffsetCommitRequest, version: int) -> Any:
         """A client without membership may commit to a group that nobody has made."""
@@ -111,11 +142,7 @@ class Offsets:
                     check(topic.name, topic.topic_id, part.partition_index)
 
     def _is_too_large(self, metadata: str | None) -> bool:
-        limit: int = self._state.config.get("offset.metadata.max.bytes")
-        if not metadata or len(metadata) * 2 <= limit:
-            return False
-        # The limit counts as Java does, in units of UTF-16.
-        return len(metadata.encode("utf-16-le")) // 2 > limit
+        return is_too_long(metadata, self._state.config.get("offset.metadata.max.bytes"))
 
     def _apply(
         self, request: OffsetCommitRequest, now_ms: int, changes: list[Change]
@@ -161,11 +188,13 @@ class Offsets:
 
     # ---- reading
 
-    def fetch(self, request: OffsetFetchRequestGroup, token: Token, now_ms: int) -> None:
+    def fetch(
+        self, request: OffsetFetchRequestGroup, token: Token, now_ms: int, require_stable: bool = False
+    ) -> None:
         """Answers with an OffsetFetchResponseGroup; no topics asked for means all of them.
 
         What it saw is committed by the time the reply leaves, whether or not stable offsets were required:
-        only an open transaction could make them unstable.
+        only an open transaction makes them unstable.
         """
         group_id = request.group_id
         group = self._state.groups.get(group_id)
@@ -179,6 +208,7 @@ class Offsets:
                 self._state.effects.reply(token, answer)
                 return
             group = None
+        unstable: Collection[Place] = self.pending.of_group(group_id) if require_stable else ()
         # A group that is not there has no offsets, which is no error.
         stored = self.store.of_group(group_id) if group is not None else {}
         if request.topics is None:
@@ -186,6 +216,8 @@ class Offsets:
                 current_id = self._current_id(name)
                 found = [
                     _position(index, committed)
+                    if not unstable or Place(group_id, name, index) not in unstable
+                    else _unstable(index)
                     for index, committed in of_topic.partitions.items()
                     if _of_the_same_topic(committed, current_id) is not None
                 ]
@@ -198,6 +230,8 @@ class Offsets:
                 topic_id = self._current_id(topic.name) if topic.topic_id == ZERO_UUID else topic.topic_id
                 found = [
                     _position(index, _of_the_same_topic(partitions.get(index), topic_id))
+                    if not unstable or Place(group_id, topic.name, index) not in unstable
+                    else _unstable(index)
                     for index in topic.partition_indexes
                 ]
                 answer.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, found))
@@ -210,9 +244,9 @@ class Offsets:
     # ---- deleting
 
     def delete(self, request: OffsetDeleteRequest, token: Token, now_ms: int) -> None:
+        """What open transactions say of an offset is deleted with it."""
         state = self._state
         response = OffsetDeleteResponse()
-        changes: list[Change] = []
         try:
             group = state.groups.get(request.group_id)
             if group is None:
@@ -221,28 +255,17 @@ class Offsets:
         except KafkaError as error:
             state.effects.reply(token, OffsetDeleteResponse(error_code=error.code))
             return
-        state.effects.on_failure(partial(self.store.restore, request.group_id, changes))
         for topic in request.topics:
             if group.is_subscribed_to(topic.name):
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 code = ErrorCode.NONE
-                self._delete_in_topic(request.group_id, topic, changes)
+                self._cleanup.delete_in_topic(
+                    request.group_id, topic.name, [part.partition_index for part in topic.partitions]
+                )
             answers = [OffsetDeleteResponsePartition(part.partition_index, code) for part in topic.partitions]
             response.topics.append(OffsetDeleteResponseTopic(topic.name, answers))
         state.effects.reply(token, response)
-
-    def _delete_in_topic(self, group_id: str, topic: OffsetDeleteRequestTopic, changes: list[Change]) -> None:
-        of_topic = self.store.of_group(group_id).get(topic.name)
-        if of_topic is None:
-            return
-        for part in topic.partitions:
-            index = part.partition_index
-            before = of_topic.partitions.get(index)
-            if before is not None:
-                changes.append((topic.name, index, before))
-                self.store.put(group_id, topic.name, index, None)
-                self._state.effects.write(of_topic.key(index), None)
 
     def delete_group(self, group_id: str, token: Token, now_ms: int) -> None:
         """Delete a group without members, and all its offsets. Answers with a DeletableGroupResult."""
@@ -264,8 +287,11 @@ class Offsets:
         """One record of the log, with a key of one of `offset_replay.KEY_TYPES`."""
         self._loading.replay(key, value)
 
+    def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        self._loading.replay_transactional(producer_id, key, value)
+
     def loaded(self, now_ms: int) -> None:
-        self._loading = OffsetReplay(self._state, self.store)  # forgets what only loading needs
+        self._loading = OffsetReplay(self._state, self.store, self.pending)  # forgets what only loading needs
         self._cleanup.loaded(now_ms)
 
     def expire(self, now_ms: int) -> None:
@@ -289,6 +315,11 @@ def _position(index: int, committed: CommittedOffset | None) -> OffsetFetchRespo
     if committed is None:
         return OffsetFetchResponsePartitions(index, -1)
     return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
+    """An open transaction may still change it."""
+    return OffsetFetchResponsePartitions(index, -1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _of_the_same_topic(committed: CommittedOffset | None, topic_id: bytes | None) -> CommittedOffset | None:

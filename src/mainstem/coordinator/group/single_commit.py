@@ -62,6 +62,9 @@ class SingleCommit:
                 check(self._topic, self._topic_id, self._index)
         except KafkaError:
             return False
+        pending = offsets.pending
+        if pending.by_group and pending.has(self._group_id, self._topic, self._index):
+            return False
         group.offsets_committed(self._member_id, now_ms)
         committed = CommittedOffset(offset, leader_epoch, "", now_ms, topic_id=self._topic_id)
         value = committed.encode()  # before anything changes: it may raise

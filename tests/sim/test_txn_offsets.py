@@ -1,0 +1,109 @@
+"""Offsets in transactions under a long random history, repeatable by its seed. The rules are in
+`txn_offsets_world.py`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
+from mainstem.coordinator.group.offset_replay import OffsetReplay
+from mainstem.coordinator.group.offset_store import CommittedOffset
+from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place
+from tests.sim.txn_offsets_world import SimulatedWorld, Violation
+
+SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
+SEEDS_PER_TEST = 25
+STEPS = 60
+
+
+def simulate(seed: int) -> None:
+    world = SimulatedWorld(seed)
+    for _ in range(STEPS):
+        world.step()
+        world.check()
+    world.check_restart()
+
+
+@pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 100, SEEDS_PER_TEST))
+def test_the_rules_hold_whatever_happens(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_TEST):
+        try:
+            simulate(seed)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+# ---- each rule is broken on purpose
+
+
+def _leave(self: PendingOffsets, place: Place) -> PendingChange:
+    return place, self.at(place)
+
+
+def _forget_nothing(self: PendingOffsets, changes: list[PendingChange]) -> None:
+    pass
+
+
+def _take_what_is_there(
+    self: PendingOffsets, producer_id: int, place: Place, commit: bool
+) -> CommittedOffset | None:
+    """No other transaction is told."""
+    positions = dict(self.at(place))
+    committed = positions.pop(producer_id)
+    self.put(place, positions)
+    return committed if commit else None
+
+
+def _take_either_way(
+    self: PendingOffsets, producer_id: int, place: Place, commit: bool
+) -> CommittedOffset | None:
+    return _take(self, producer_id, place, True)
+
+
+def _pass_over(self: OffsetReplay, producer_id: int, key: bytes, value: bytes | None) -> None:
+    pass
+
+
+def _count_at_once(self: OffsetReplay, producer_id: int, key: bytes, value: bytes | None) -> None:
+    self.replay(key, value)
+
+
+def _only_committed(self: OffsetCleanup, group_id: str, topic: str) -> bool:
+    pending, self._pending = self._pending, PendingOffsets()
+    try:
+        return _delete_others(self, group_id, topic)
+    finally:
+        self._pending = pending
+
+
+_take = PendingOffsets.take
+_delete_others = OffsetCleanup._delete_others
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken", "rule"),
+    [
+        (PendingOffsets, "overtake", _leave, "other offsets"),
+        (PendingOffsets, "clear", _leave, "other"),
+        (PendingOffsets, "restore", _forget_nothing, "other"),
+        (PendingOffsets, "take", _take_what_is_there, "other offsets"),
+        (PendingOffsets, "take", _take_either_way, "other offsets"),
+        (OffsetReplay, "replay_transactional", _pass_over, "other"),
+        (OffsetReplay, "replay_transactional", _count_at_once, "other"),
+        (OffsetCleanup, "_delete_others", _only_committed, "other"),
+    ],
+)
+def test_a_broken_coordinator_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, broken: Callable[..., Any], rule: str
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(Violation, match=rule):
+        _simulate_many(100)
+
+
+def _simulate_many(count: int) -> None:
+    for seed in range(count):
+        simulate(seed)
