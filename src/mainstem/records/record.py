@@ -94,7 +94,8 @@ def build_batch_of_pairs(
     transaction_of: tuple[int, int] | None = None,
 ) -> bytearray:
     """The same, quickly, for records of one moment that have a key, perhaps a value, and no headers. In a
-    transaction they are of that producer id and epoch, and have no sequence numbers.
+    transaction they are of that producer id and epoch; as in Kafka their sequence numbers begin with 0 every
+    time, because nobody looks at those that a coordinator writes.
     """
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
@@ -109,14 +110,15 @@ def build_batch_of_pairs(
     payload = compress(compression, b"".join(parts))
     count = len(pairs)
     attributes: int = compression
-    producer_id, producer_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    producer_id, producer_epoch, sequence = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
     if transaction_of is not None:
         attributes |= TRANSACTIONAL_MASK
         producer_id, producer_epoch = transaction_of
+        sequence = 0
     batch = bytearray(HEADER_SIZE + len(payload))
     HEADER.pack_into(
         batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1,
-        timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, count,
+        timestamp_ms, timestamp_ms, producer_id, producer_epoch, sequence, count,
     )  # fmt: skip
     batch[HEADER_SIZE:] = payload
     set_crc(batch)
