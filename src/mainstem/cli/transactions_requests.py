@@ -32,6 +32,7 @@ from mainstem.protocol.errors import ErrorCode
 
 PARTITIONS_PER_REQUEST = 500
 _UNFILTERED_MS = -1
+_OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 Cluster = Callable[[], ClusterMetadata]
 
@@ -95,7 +96,10 @@ class TransactionRequests(ClusterRequests):
         duration_ms: int = _UNFILTERED_MS,
         pattern: str | None = None,
     ) -> list[Listed]:
-        """The transactional ids of all coordinators by name, chosen by the brokers."""
+        """The transactional ids of all coordinators by name, chosen by the brokers.
+
+        With a duration, brokers name ids in no transaction too: these go by the last one, or by none.
+        """
         request = ListTransactionsRequest(
             state_filters=list(states),
             producer_id_filters=list(producer_ids),
@@ -113,6 +117,7 @@ class TransactionRequests(ClusterRequests):
             return [
                 Listed(found.transactional_id, found.transaction_state, found.producer_id, node_id)
                 for found in answer.transaction_states
+                if duration_ms == _UNFILTERED_MS or found.transaction_state not in _OVER
             ]
 
         return sorted(self.at_brokers(cluster, ask))
@@ -217,13 +222,15 @@ def _describe_at(connection: Connection, node: Coordinator, ids: list[str]) -> l
 
 
 def _facts(state: TransactionState, node: Coordinator) -> TransactionFacts:
+    # A coordinator goes on telling when the last transaction began after it is over.
+    is_open = state.transaction_start_time_ms >= 0 and state.transaction_state not in _OVER
     return TransactionFacts(
         state.transactional_id,
         state.transaction_state,
         state.producer_id,
         state.producer_epoch,
         state.transaction_timeout_ms,
-        state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None,
+        state.transaction_start_time_ms if is_open else None,
         f"{node.host}:{node.port}",
         node.node_id,
         sorted((topic.topic, number) for topic in state.topics for number in topic.partitions),
