@@ -1,12 +1,19 @@
 """Offsets in transactions: they wait for the end, they are fenced, and they go the way of other offsets."""
 
+from typing import Any
+
 import pytest
 
 from mainstem.coordinator.group.single_commit import SingleCommit
+from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
 )
 from mainstem.protocol.errors import ErrorCode
 from tests.coordinator.harness import Waiting
@@ -186,6 +193,44 @@ def test_a_commit_in_a_transaction_is_no_sign_of_life(world: TxnWorld) -> None:
     world.txn_commit(7, "g", {0: 1}, member=member, generation=1)
     world.harness.advance(11_000)
     assert world.txn_commit(7, "g", {0: 1}, member=member, generation=1) == {0: "UNKNOWN_MEMBER_ID"}
+
+
+def _heartbeat(world: TxnWorld, member: str, epoch: int, owned: list[int] | None = None) -> Any:
+    """Of a member of the consumer protocol that is subscribed to `t`; its answer."""
+    info = world.topics.by_name("t")
+    assert info is not None
+    request = ConsumerGroupHeartbeatRequest("g", member, epoch, None, None, 60_000, ["t"])
+    if owned is not None:
+        request.topic_partitions = [TopicPartitions(info.topic_id, owned)] if owned else []
+    client = Client("client", "/127.0.0.1")
+    answer = world.harness.send(
+        lambda m, token, now: m.consumer.heartbeat(request, 1, client, token, now)
+    ).answer
+    assert answer.error_code == 0, answer.error_message
+    return answer
+
+
+def test_a_member_of_the_consumer_protocol_is_fenced_by_its_epoch(world: TxnWorld) -> None:
+    epoch = _heartbeat(world, "a", 0, []).member_epoch
+
+    def commit(*partitions: int, member: str = "a", at: int = epoch) -> set[str]:
+        places = dict.fromkeys(partitions, 5)
+        return {*world.txn_commit(7, "g", places, member=member, generation=at).values()}
+
+    assert commit(0, 3) == {"NONE"}
+    assert commit(0, at=epoch + 1) == {"ILLEGAL_GENERATION"}
+    assert commit(0, member="b") == {"UNKNOWN_MEMBER_ID"}
+    assert commit(0, member="", at=-1) == {"NONE"}
+    # Another member comes; the first gives up half of what it had, and goes on in the next epoch.
+    _heartbeat(world, "b", 0, [])
+    world.harness.advance(5_000)
+    left = _heartbeat(world, "a", epoch, [0, 1, 2, 3]).assignment.topic_partitions[0].partitions
+    assert _heartbeat(world, "a", epoch, left).member_epoch > epoch
+    kept, lost = left[0], min({0, 1, 2, 3} - {*left})
+    assert commit(kept) == {"NONE"}
+    assert commit(lost) == commit(kept, lost) == {"ILLEGAL_GENERATION"}
+    world.end(7, "commit")
+    assert world.fetch("g")[kept] == 5
 
 
 # ---- deleting

@@ -4,12 +4,14 @@ The broker's produce, fetch and replication paths never call this; compacted top
 timestamp, the metadata log and the command line do.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.primitives import read_varint, read_varlong, write_varint, write_varlong
 from mainstem.records.batch import (
+    ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     HEADER,
     HEADER_SIZE,
@@ -19,6 +21,7 @@ from mainstem.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    PRODUCER_ID_POSITION,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
@@ -109,22 +112,21 @@ def build_batch_of_pairs(
             parts += (_varint(size), b"\0\0", place, key_length, key, value_length, value, b"\0")
     payload = compress(compression, b"".join(parts))
     count = len(pairs)
-    attributes: int = compression
-    producer_id, producer_epoch, sequence = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
-    if transaction_of is not None:
-        attributes |= TRANSACTIONAL_MASK
-        producer_id, producer_epoch = transaction_of
-        sequence = 0
     batch = bytearray(HEADER_SIZE + len(payload))
     HEADER.pack_into(
-        batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1,
-        timestamp_ms, timestamp_ms, producer_id, producer_epoch, sequence, count,
+        batch, 0, 0, len(batch) - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, compression, count - 1,
+        timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
     )  # fmt: skip
+    if transaction_of is not None:
+        batch[ATTRIBUTES_POSITION + 1] |= TRANSACTIONAL_MASK
+        _PRODUCER.pack_into(batch, PRODUCER_ID_POSITION, *transaction_of, 0)
     batch[HEADER_SIZE:] = payload
     set_crc(batch)
     return batch
 
 
+# Producer id, producer epoch and base sequence.
+_PRODUCER = struct.Struct(">qhi")
 _SMALL_VARINTS = tuple(write_varint(value) for value in range(1024))
 
 
