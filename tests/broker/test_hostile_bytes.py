@@ -33,7 +33,7 @@ from tests.broker.harness import (
 from tests.protocol.messages import MessageFactory
 
 SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "20260731"))
-SERVED = (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 75)
+SERVED = (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 35, 37, 44, 60, 75)
 RSS_GROWTH_MAX_BYTES = 60 * 1024 * 1024
 
 

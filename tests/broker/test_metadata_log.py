@@ -29,6 +29,7 @@ from mainstem.records.record import Record, build_batch
 DIRECTORY_ID = b"\x33" * 16
 FOLDER = "__cluster_metadata-0"
 FIRST_LOG = "00000000000000000000.log"
+FEATURES = {"group.version": 1, "kraft.version": 1, "metadata.version": 30, "transaction.version": 2}
 
 
 class Time:
@@ -84,7 +85,7 @@ def test_a_new_directory_gets_what_kafkas_format_step_leaves(tmp_path: Path) -> 
         "partition.metadata",
         "quorum-state",
     } <= names(tmp_path)
-    assert log.image.features == {"group.version": 1, "kraft.version": 1, "metadata.version": 30}
+    assert log.image.features == FEATURES
     assert (log.image.epoch, log.image.controller_id, log.image.cluster_id) == (1, 1, "cluster")
     assert log.quorum.high_watermark == log.image.offset + 1
     log.close()
@@ -187,7 +188,7 @@ def test_the_voters_are_recorded_again_when_the_address_of_the_node_changes(tmp_
         ends.append(log.image.offset)
         log.close()
     # Leader change, version, voters and bootstrap; leader change; leader change and voters.
-    assert ends == [4, 5, 7]
+    assert ends == [5, 6, 8]
 
 
 # ---- a damaged directory
@@ -208,7 +209,7 @@ def test_an_epoch_is_not_used_again_when_the_log_lost_it(tmp_path: Path) -> None
     os.truncate(tmp_path / FOLDER / FIRST_LOG, 0)
     log = open_log(tmp_path)
     assert log.quorum.epoch == 2
-    assert log.image.features == {"group.version": 1, "kraft.version": 1, "metadata.version": 30}
+    assert log.image.features == FEATURES
     log.close()
 
 

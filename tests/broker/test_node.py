@@ -108,12 +108,6 @@ def test_producer_ids_are_never_issued_twice_although_the_broker_is_killed(tmp_p
     assert len(set(issued)) == 9
 
 
-async def test_a_transactional_id_is_refused_until_there_are_transactions(client: Client) -> None:
-    response = await client.call(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000))
-    assert response.error_code != 0
-    assert response.producer_id == -1
-
-
 async def test_several_nodes_live_in_one_process(make_broker: MakeBroker, connect: Connect) -> None:
     brokers = [await make_broker() for _ in range(3)]
     topics = [await create_topic(await connect(broker), "same-name") for broker in brokers]

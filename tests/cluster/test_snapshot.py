@@ -86,6 +86,7 @@ def test_the_bootstrap_file_holds_the_first_records() -> None:
     assert read_snapshot(data, SnapshotId(0, 0), "").image.features == {
         "group.version": 1,
         "metadata.version": 30,
+        "transaction.version": 2,
     }
 
 

@@ -41,8 +41,6 @@ def test_the_file_that_kafka_ships_starts_the_broker() -> None:
     assert sorted(line.partition(":")[0] for line in warnings) == [
         "share.coordinator.state.topic.min.isr",
         "share.coordinator.state.topic.replication.factor",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.replication.factor",
     ]
 
 

@@ -3,7 +3,8 @@
 from typing import Final
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 
 
 def is_internal(topic: str) -> bool:

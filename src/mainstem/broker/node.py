@@ -17,7 +17,7 @@ from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.errors import StartupError
 from mainstem.broker.fetch_session import FetchSessionCache
-from mainstem.broker.internal_topics import CONSUMER_OFFSETS
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.listener import BoundListener
 from mainstem.broker.maintenance import Maintenance
 from mainstem.broker.metadata_loading import MetadataLogError
@@ -42,6 +42,7 @@ from mainstem.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from mainstem.broker.group_coordinators import GroupCoordinators
+    from mainstem.broker.transaction_coordinators import TransactionCoordinators
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class Node:
         self._log_manager: LogManager | None = None
         self._metadata_log: MetadataLog | None = None
         self._groups: GroupCoordinators | None = None
+        self._transactions: TransactionCoordinators | None = None
         self._maintenance: Maintenance | None = None
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
@@ -105,6 +107,18 @@ class Node:
         self._groups = GroupCoordinators(self)
         self._groups.metadata_changed()
         return self._groups
+
+    @property
+    def transactions(self) -> "TransactionCoordinators":
+        """The transaction coordinators, which are loaded when the first transaction asks for one."""
+        return self._transactions if self._transactions is not None else self._load_transactions()
+
+    def _load_transactions(self) -> "TransactionCoordinators":
+        from mainstem.broker.transaction_coordinators import TransactionCoordinators
+
+        self._transactions = TransactionCoordinators(self)
+        self._transactions.metadata_changed()
+        return self._transactions
 
     @property
     def cluster_id(self) -> str:
@@ -152,6 +166,8 @@ class Node:
             logger.error(error.message)  # everything else is served; this log is made when there is room
         if CONSUMER_OFFSETS in self.image.topics_by_name:
             self._load_groups()
+        if TRANSACTION_STATE in self.image.topics_by_name:
+            self._load_transactions()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._network.start()
@@ -258,6 +274,9 @@ class Node:
             self._network.close()
             self._dispatcher.close()
             self._network = None
+        if self._transactions is not None:
+            self._transactions.close()
+            self._transactions = None
         if self._groups is not None:
             self._groups.close()
             self._groups = None
@@ -323,8 +342,10 @@ class Node:
             self._apply_broker_config(image)
         if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
             await self.replicas.apply(image, topic_ids, self.config)
-            if self._groups is not None and (topic_ids or broker_config_changed):
-                self._groups.metadata_changed()
+            if topic_ids or broker_config_changed:
+                for coordinators in (self._groups, self._transactions):
+                    if coordinators is not None:
+                        coordinators.metadata_changed()
 
     def _directory_failed(self) -> None:
         """Answers that name the offline replicas are made anew. May be called from any thread."""
@@ -338,6 +359,9 @@ class Node:
             logger.warning(problem)
         self.controller.controller.config = self.config
         self.replicas.apply_config(image, self.config)
+        environment = self.log_manager.environment
+        environment.producer_id_expiration_ms = self.config.get("producer.id.expiration.ms")
+        environment.verifies_transactions = self.config.get("transaction.partition.verification.enable")
         if self._network is not None:
             self._network.update_config(self.config)
 

@@ -42,14 +42,31 @@ _MARKS: Final = (0x0101010101010101, 0x0202020202020202, 0x0303030303030303)
 class Route:
     """Where frames with a certain beginning go, and how their answers are put together."""
 
-    __slots__ = ("after", "before", "flexible", "generation", "pack", "partition", "size", "version")
+    __slots__ = (
+        "after",
+        "before",
+        "flexible",
+        "generation",
+        "pack",
+        "partition",
+        "size",
+        "transactional",
+        "version",
+    )
 
     def __init__(
-        self, partition: Partition, generation: int, version: int, topic: str, topic_id: bytes
+        self,
+        partition: Partition,
+        generation: int,
+        version: int,
+        topic: str,
+        topic_id: bytes,
+        transactional: bool,
     ) -> None:
         self.partition = partition
         self.generation = generation
         self.version = version
+        self.transactional = transactional
         self.flexible = is_flexible(_KEY, version)
         answer = encode_response_header(_KEY, version, 0)[4:] + codec.encode(
             _marked_response(topic, topic_id, partition.index), version
@@ -113,14 +130,14 @@ def try_produce(
             return None
     partition = route.partition
     records = frame[pos : pos + length]
-    if is_transactional(records):
+    if is_transactional(records) and not route.transactional:
         return None
     try:
         result = partition.append(records, node.clock.now_ms())
     except KafkaError as error:
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # a failed write leaves the offset given
-        return None  # refused; the ordinary way refuses it again, with all that belongs into the answer
+        return None  # the ordinary way refuses it too, with all that belongs to it, or asks its coordinator
     return route.pack(
         route.size,
         correlation_id,
@@ -145,8 +162,11 @@ def learn(
     """Remember the way of a request that was just answered, if another one like it could take the short
     one.
     """
-    if version < _FIRST_VERSION or request.acks == 0 or request.transactional_id is not None:
+    if version < _FIRST_VERSION or request.acks == 0:
         return
+    transactional = request.transactional_id is not None
+    if transactional and not node.config.get("transaction.partition.verification.enable"):
+        return  # the log would take what the coordinator does not know of
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
         return
     topic = request.topic_data[0]
@@ -181,7 +201,9 @@ def learn(
         routes.by_prefix.clear()
         routes.prefix_length = prefix_length
     prefix = bytes(frame[start + 8 : start + prefix_length])
-    routes.by_prefix[prefix] = Route(partition, node.generation, version, topic.name, topic.topic_id)
+    routes.by_prefix[prefix] = Route(
+        partition, node.generation, version, topic.name, topic.topic_id, transactional
+    )
 
 
 def _marked_response(topic: str, topic_id: bytes, index: int) -> ProduceResponse:

@@ -9,6 +9,7 @@ from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
 
 # Kafka 4.3-IV0, and the oldest level whose logs Kafka 4.3 still reads.
 METADATA_VERSION_LEVEL = 30
@@ -17,11 +18,14 @@ _METADATA_VERSION_FIRST = 7
 KRAFT_VERSION_LEVEL = 1
 # Level 1: the consumer protocol of KIP-848.
 GROUP_VERSION_LEVEL = 1
+# Level 2: every transaction has a producer epoch of its own, and the broker adds its partitions (KIP-890).
+TRANSACTION_VERSION_LEVEL = 2
 
 SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(_METADATA_VERSION_FIRST, METADATA_VERSION_LEVEL),
     KRAFT_VERSION: FeatureRange(0, KRAFT_VERSION_LEVEL),
     GROUP_VERSION: FeatureRange(0, GROUP_VERSION_LEVEL),
+    TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_LEVEL),
 }
 
 
@@ -30,4 +34,5 @@ def bootstrap_records() -> list[MetadataRecord]:
     return [
         FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL),
         FeatureLevelRecord(GROUP_VERSION, GROUP_VERSION_LEVEL),
+        FeatureLevelRecord(TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL),
     ]

@@ -2,11 +2,11 @@
 
 v5 log start offset, v7 zstd, v8 record errors (KIP-467), v9 flexible, v10 the current leader in errors
 (KIP-951), v11 and v12 transactions version 2 (KIP-890), v13 topic ids (KIP-516). Advertised from version
-0, because old librdkafka needs to see it; versions below 3 are refused as Kafka does. Not there yet:
-transactional batches, which need the transaction coordinator.
+0, because old librdkafka needs to see it; versions below 3 are refused as Kafka does.
 """
 
-from typing import Final
+import logging
+from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.connection import PARKED, Parked
 from mainstem.broker.context import RequestContext
@@ -27,6 +27,12 @@ from mainstem.records.batch import is_transactional, is_zstd
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.storage.errors import InvalidRecordError
 
+if TYPE_CHECKING:
+    from mainstem.broker.transaction_verification import Verification
+    from mainstem.storage.verification import VerificationGuard
+
+logger = logging.getLogger(__name__)
+
 _TOPIC_IDS_SINCE: Final = 13
 _ACKS_ALL: Final = -1
 _ZSTD_SINCE: Final = 7
@@ -34,31 +40,118 @@ _ZSTD_SINCE: Final = 7
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:
     produce = Produce(ctx, request)
-    produce.append()
-    if request.acks == 0:
-        if produce.first_error is not None:
-            raise CloseConnection(f"acks=0 produce failed: {produce.first_error}")
-        return None
-    if produce.waiting:
-        produce.park()
+    if produce.is_transactional() and not produce.verify():
         return PARKED
-    return produce.response
+    return produce.answer()
 
 
 class Produce:
-    """One produce request: appended at once, answered when every partition has what `acks` asks for."""
+    """One produce request: appended at once, unless the coordinator of its transaction must be asked first;
+    answered when every partition has what `acks` asks for.
+    """
 
-    __slots__ = ("_ctx", "_request", "_timer", "first_error", "response", "waiting")
+    __slots__ = (
+        "_ctx",
+        "_refusal",
+        "_request",
+        "_timer",
+        "_verification",
+        "first_error",
+        "response",
+        "waiting",
+    )
 
     def __init__(self, ctx: RequestContext, request: ProduceRequest) -> None:
         self._ctx = ctx
         self._request = request
+        self._verification: Verification | None = None
+        self._refusal: KafkaError | None = None  # of the whole request
         self.response = ProduceResponse()
         self.first_error: str | None = None
         # By partition, in the order of their offsets: a request may name a partition twice.
         self.waiting: dict[Partition, list[PartitionProduceResponse]] = {}
 
-    def append(self) -> None:
+    # ---- transactions
+
+    def is_transactional(self) -> bool:
+        """Whether a batch of it belongs to a transaction."""
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                if isinstance(data.records, memoryview) and is_transactional(data.records):
+                    return True
+        return False
+
+    def verify(self) -> bool:
+        """See to it that the coordinator knows of the partitions. False when that takes a while: the request
+        is parked then, and answered later.
+        """
+        from mainstem.broker.transaction_verification import Verification  # with the first transaction
+
+        transactional_id = self._request.transactional_id
+        if transactional_id is None or not self._ctx.authorize(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            self._refusal = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return True
+        verification = Verification(self._ctx, transactional_id)
+        try:
+            self._collect_batches(verification)
+        except KafkaError as error:
+            self._refusal = error
+            return True
+        self._verification = verification
+        if verification.run(self._verified):
+            return True
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                if isinstance(data.records, memoryview):  # the connection reads on into that memory
+                    data.records = memoryview(bytearray(data.records))
+        self._ctx.connection.waiter = verification
+        return False
+
+    def _collect_batches(self, verification: "Verification") -> None:
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                if isinstance(data.records, memoryview) and is_transactional(data.records):
+                    try:
+                        partition = self._find(topic, data.index)
+                    except KafkaError:
+                        continue  # its error is found again when it is to be appended
+                    verification.add(partition, data.records)
+
+    def _verified(self) -> None:
+        """Go on with a request that was parked for the coordinator's answer."""
+        ctx = self._ctx
+        try:
+            answer = self.answer()
+        except CloseConnection as error:
+            logger.warning("closing %s: %s", ctx.connection.client_host, error)
+            ctx.connection.close()
+            return
+        except Exception:
+            logger.exception("a produce request failed; closing %s", ctx.connection.client_host)
+            ctx.connection.close()
+            return
+        if answer is None:
+            ctx.connection.reply(b"")
+        elif not isinstance(answer, Parked):
+            ctx.reply(answer)
+
+    # ---- appending
+
+    def answer(self) -> ProduceResponse | Parked | None:
+        """Append, and the answer if it is there already."""
+        self._append()
+        if self._request.acks == 0:
+            if self.first_error is not None:
+                raise CloseConnection(f"acks=0 produce failed: {self.first_error}")
+            return None
+        if self.waiting:
+            self._park()
+            return PARKED
+        return self.response
+
+    def _append(self) -> None:
         """Append every partition's batch; each has its own result."""
         for topic in self._request.topic_data:
             result = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
@@ -71,6 +164,8 @@ class Produce:
     ) -> PartitionProduceResponse:
         acks = self._request.acks
         try:
+            if self._refusal is not None:
+                raise self._refusal
             if not _ACKS_ALL <= acks <= 1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: only 0, 1 and -1 (all) are allowed"
@@ -89,12 +184,7 @@ class Produce:
                     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                     f"zstd needs Produce version {_ZSTD_SINCE}, this is version {self._ctx.version}",
                 )
-            if is_transactional(data.records):
-                raise KafkaError(
-                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "a transactional batch needs a transactional id, and transactions are not served yet",
-                )
-            result = partition.append(data.records, node.clock.now_ms())
+            result = partition.append(data.records, node.clock.now_ms(), guard=self._guard(partition))
             partition.flush_in_time()
         except KafkaError as error:
             return self._failed(data.index, error)
@@ -119,9 +209,17 @@ class Produce:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if is_internal(partition.topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is the broker's own")
-        if self._request.transactional_id is not None:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions are not served by this broker yet")
         return partition
+
+    def _guard(self, partition: Partition) -> "VerificationGuard | None":
+        """The log's word for a batch that the coordinator was asked about; KafkaError with its refusal."""
+        verification = self._verification
+        if verification is None:
+            return None
+        refusal = verification.errors.get(partition)
+        if refusal is not None:
+            raise refusal
+        return verification.guards.get(partition)
 
     def _failed(self, index: int, error: KafkaError) -> PartitionProduceResponse:
         message = error.message or error.code.message
@@ -144,7 +242,7 @@ class Produce:
 
     # ---- waiting
 
-    def park(self) -> None:
+    def _park(self) -> None:
         ctx = self._ctx
         self._timer = ctx.node.loop.call_later(max(0, self._request.timeout_ms) / 1000, self._expire)
         ctx.connection.waiter = self

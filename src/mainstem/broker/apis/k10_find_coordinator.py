@@ -1,8 +1,10 @@
-"""FindCoordinator (key 10), versions 0 to 6: who coordinates a group.
+"""FindCoordinator (key 10), versions 0 to 6: who coordinates a group or a transactional id.
 
-The first one makes `__consumer_offsets` and is answered when its partitions are there. Not there yet:
-transactions and share groups.
+The first one makes `__consumer_offsets` or `__transaction_state`, and is answered when its partitions are
+there. Not there yet: share groups.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from mainstem.broker.context import RequestContext
 from mainstem.protocol.apis.k10_find_coordinator import (
@@ -13,7 +15,11 @@ from mainstem.protocol.apis.k10_find_coordinator import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
+if TYPE_CHECKING:
+    from mainstem.broker.coordinators import Coordinators
+
 _GROUP = 0
+_TRANSACTION = 1
 _NOWHERE = (-1, "", -1)
 
 
@@ -33,14 +39,9 @@ async def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCo
 
 async def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     try:
-        if key_type != _GROUP:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"coordinators of key type {key_type} are not served here"
-            )
-        if not ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, key):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        await ctx.node.groups.ensure_topic()
-        leader = ctx.node.groups.leader_of(key)
+        coordinators = _coordinators(ctx, key_type, key)
+        await coordinators.ensure_topic()
+        leader = coordinators.leader_of(key)
         for endpoint in ctx.node.endpoints(ctx.listener_name):
             if endpoint.node_id == leader:
                 return Coordinator(key, leader, endpoint.host, endpoint.port)
@@ -48,3 +49,15 @@ async def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     except KafkaError as error:
         node_id, host, port = _NOWHERE
         return Coordinator(key, node_id, host, port, error.code, error.message or error.code.message)
+
+
+def _coordinators(ctx: RequestContext, key_type: int, key: str) -> "Coordinators[Any]":
+    if key_type == _GROUP:
+        if not ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, key):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return ctx.node.groups
+    if key_type == _TRANSACTION:
+        if not ctx.authorize(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return ctx.node.transactions
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinators of key type {key_type} are not served here")

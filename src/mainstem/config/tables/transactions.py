@@ -13,6 +13,7 @@ SETTINGS = (
         900000,
         "The longest transaction timeout that a producer may ask for.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transactional.id.expiration.ms",
@@ -20,6 +21,7 @@ SETTINGS = (
         604800000,
         "How long an unused transactional id is remembered.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.state.log.num.partitions",
@@ -27,6 +29,7 @@ SETTINGS = (
         50,
         "The number of partitions of the transaction state topic.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.state.log.replication.factor",
@@ -34,6 +37,7 @@ SETTINGS = (
         3,
         "The number of replicas of the transaction state topic.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.state.log.min.isr",
@@ -41,6 +45,7 @@ SETTINGS = (
         2,
         "How many in-sync replicas a write to the transaction state topic needs.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.state.log.segment.bytes",
@@ -48,6 +53,7 @@ SETTINGS = (
         104857600,
         "The segment size of the transaction state topic.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.state.log.load.buffer.size",
@@ -55,6 +61,7 @@ SETTINGS = (
         5242880,
         "How many bytes are read at a time when transaction state is loaded.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -62,6 +69,7 @@ SETTINGS = (
         10000,
         "How often transactions past their timeout are aborted.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -69,6 +77,7 @@ SETTINGS = (
         3600000,
         "How often forgotten transactional ids are removed.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "transaction.partition.verification.enable",
@@ -76,6 +85,7 @@ SETTINGS = (
         True,
         "Whether a transactional produce is checked against its coordinator first.",
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "transaction.two.phase.commit.enable",
@@ -89,6 +99,7 @@ SETTINGS = (
         20,
         "The rest before a partition is again added to a transaction by the broker.",
         at_least(1),
+        acted_on=True,
     ),
     Setting(
         "add.partitions.to.txn.retry.backoff.max.ms",
@@ -96,5 +107,6 @@ SETTINGS = (
         100,
         "The longest rest before a partition is again added to a transaction.",
         at_least(0),
+        acted_on=True,
     ),
 )

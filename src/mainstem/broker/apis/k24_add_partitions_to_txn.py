@@ -1,0 +1,117 @@
+"""AddPartitionsToTxn (key 24), versions 0 to 5: take partitions into a transaction, before writing into them.
+
+Clients send versions 0 to 3, for one transaction; those of transactions version 2 leave it to the broker.
+From version 4 on it is sent by brokers, for many transactions at once, and may only ask whether partitions
+are part of one (KIP-890). v2 knows PRODUCER_FENCED.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.broker.internal_topics import is_internal
+from mainstem.protocol.apis.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+Place = tuple[str, int]
+
+_BATCHED_SINCE = 4
+_FENCED_SINCE = 2
+_VERSION_2_SINCE = 5  # of this API: the producers are those of transactions version 2
+
+
+def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
+    if ctx.version < _BATCHED_SINCE:
+        transactions = [
+            AddPartitionsToTxnTransaction(
+                transactional_id=request.v3_and_below_transactional_id,
+                producer_id=request.v3_and_below_producer_id,
+                producer_epoch=request.v3_and_below_producer_epoch,
+                topics=request.v3_and_below_topics,
+            )
+        ]
+    elif not ctx.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    else:
+        # Of transactions that are named twice the last one counts, as Kafka has it.
+        transactions = list({entry.transactional_id: entry for entry in request.transactions}.values())
+    refused: list[AddPartitionsToTxnResult] = []
+    asked: list[str] = []
+    parts: list[tuple[str, Any, Any]] = []
+    for transaction in transactions:
+        places = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+        errors = _refusals(ctx, transaction, places)
+        if errors:
+            refused.append(_result(ctx.version, transaction.transactional_id, errors))
+        else:
+            asked.append(transaction.transactional_id)
+            parts.append(_part(ctx.version, transaction, places))
+
+    def assemble(answers: list[dict[Place, ErrorCode]]) -> AddPartitionsToTxnResponse:
+        results = refused + [_result(ctx.version, *answer) for answer in zip(asked, answers, strict=True)]
+        if ctx.version >= _BATCHED_SINCE:
+            return AddPartitionsToTxnResponse(results_by_transaction=results)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
+
+    return ctx.node.transactions.gather(ctx, parts, assemble)
+
+
+def _refusals(
+    ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, places: list[Place]
+) -> dict[Place, ErrorCode]:
+    """Errors for all partitions when one of them cannot be added; nothing when the coordinator is to say."""
+    from_client = ctx.version < _BATCHED_SINCE
+    if from_client and not ctx.authorize(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
+    ):
+        return dict.fromkeys(places, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    errors = {}
+    for topic, index in places:
+        if from_client and (
+            is_internal(topic) or not ctx.authorize(Operation.WRITE, ResourceType.TOPIC, topic)
+        ):
+            errors[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif ctx.node.image.partition(topic, index) is None:
+            errors[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not errors:
+        return {}
+    return {place: errors.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in places}
+
+
+def _part(
+    version: int, transaction: AddPartitionsToTxnTransaction, places: list[Place]
+) -> tuple[str, Any, Any]:
+    return (
+        transaction.transactional_id,
+        lambda machine, token, now_ms: machine.add_partitions(
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            places,
+            transaction.verify_only,
+            2 if version >= _VERSION_2_SINCE else 0,
+            token,
+            now_ms,
+        ),
+        lambda error: dict.fromkeys(places, error),
+    )
+
+
+def _result(
+    version: int, transactional_id: str, errors: Mapping[Place, ErrorCode]
+) -> AddPartitionsToTxnResult:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (topic, index), error in errors.items():
+        if error == ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        found = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic))
+        found.results_by_partition.append(AddPartitionsToTxnPartitionResult(index, error))
+    return AddPartitionsToTxnResult(transactional_id, list(topics.values()))

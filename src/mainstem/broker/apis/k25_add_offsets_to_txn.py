@@ -1,0 +1,53 @@
+"""AddOffsetsToTxn (key 25), versions 0 to 4: the positions of a group will be committed in a transaction.
+
+It takes the partition of `__consumer_offsets` that keeps the group into the transaction. v2 knows
+PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
+"""
+
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS
+from mainstem.broker.java_hash import java_hash
+from mainstem.broker.pending import Pending
+from mainstem.protocol.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import Operation, ResourceType
+
+_FENCED_SINCE = 2
+
+
+def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
+    if not ctx.authorize(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    place = (CONSUMER_OFFSETS, _partition_of(ctx, request.group_id))
+    pending = Pending(ctx, _response)
+
+    def added(verdicts: dict[tuple[str, int], ErrorCode]) -> None:
+        error = verdicts[place]
+        if error == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        pending.fail(error)
+
+    ctx.node.transactions.decide(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [place],
+        verify_only=False,
+        transaction_version=0,
+        then=added,
+    )
+    return pending.outcome()
+
+
+def _partition_of(ctx: RequestContext, group_id: str) -> int:
+    """The topic may not be there yet: producers ask for the group's coordinator only after this."""
+    index = ctx.node.groups.partition_of(group_id)
+    return index if index >= 0 else java_hash(group_id) % ctx.node.config.get("offsets.topic.num.partitions")
+
+
+def _response(error: ErrorCode) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=error)

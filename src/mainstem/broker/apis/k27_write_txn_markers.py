@@ -1,0 +1,94 @@
+"""WriteTxnMarkers (key 27), versions 1 and 2: end a transaction in partitions of this broker.
+
+Coordinators on other brokers send it, and administrators who abort a transaction that its coordinator has
+lost sight of. v2 says which version of transactions the marker follows (KIP-1228).
+"""
+
+from typing import Any
+
+from mainstem.broker.context import RequestContext
+from mainstem.broker.marker_sender import Marker, write_marker
+from mainstem.broker.pending import Pending
+from mainstem.protocol.apis.k27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+Place = tuple[str, int]
+
+
+def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Any:
+    if not ctx.authorize(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME) and not ctx.authorize(
+        Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+    ):
+        return _response(
+            {
+                entry.producer_id: dict.fromkeys(_places(entry), ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                for entry in request.markers
+            }
+        )
+    return _Writing(ctx, request).write()
+
+
+class _Writing:
+    """All markers of a request; it is answered when each is committed or refused."""
+
+    def __init__(self, ctx: RequestContext, request: WriteTxnMarkersRequest) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._results: dict[int, dict[Place, ErrorCode]] = {}
+        self._missing = 1  # itself, until it has written all of them
+        self._pending = Pending(ctx, _cannot_fail)
+
+    def write(self) -> Any:
+        for entry in self._request.markers:
+            marker = Marker(
+                entry.producer_id,
+                entry.producer_epoch,
+                entry.coordinator_epoch,
+                entry.transaction_result,
+                entry.transaction_version,
+            )
+            results = self._results.setdefault(entry.producer_id, {})
+            for place in _places(entry):
+                self._missing += 1
+                write_marker(self._ctx.node, place, marker, self._done_in(results))
+        self._one_less()
+        return self._pending.outcome()
+
+    def _done_in(self, results: dict[Place, ErrorCode]) -> Any:
+        def done(place: Place, error: ErrorCode) -> None:
+            results[place] = error
+            self._one_less()
+
+        return done
+
+    def _one_less(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._pending.reply(_response(self._results))
+
+
+def _places(entry: WritableTxnMarker) -> list[Place]:
+    return [(topic.name, index) for topic in entry.topics for index in topic.partition_indexes]
+
+
+def _response(results: dict[int, dict[Place, ErrorCode]]) -> WriteTxnMarkersResponse:
+    response = WriteTxnMarkersResponse()
+    for producer_id, errors in results.items():
+        topics: dict[str, WritableTxnMarkerTopicResult] = {}
+        for (topic, index), error in errors.items():
+            found = topics.setdefault(topic, WritableTxnMarkerTopicResult(name=topic))
+            found.partitions.append(WritableTxnMarkerPartitionResult(index, error))
+        response.markers.append(WritableTxnMarkerResult(producer_id, list(topics.values())))
+    return response
+
+
+def _cannot_fail(error: ErrorCode) -> Any:
+    raise AssertionError(f"the partitions fail, not the request: {error.name}")

@@ -1,0 +1,225 @@
+"""Writes the markers that end a transaction into its partitions, and tells the coordinator when they are in.
+
+A decision comes here only when it is committed, so that a marker never says what may be undone. Markers are
+written until every partition has its own: a partition that is gone needs none, one that fails is tried again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.broker.partition import Partition
+from mainstem.coordinator.transaction.completion import MarkersDue
+from mainstem.coordinator.transaction.time_limits import ProducerIdDue
+from mainstem.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+# A partition as a transaction names it: topic and index.
+Place = tuple[str, int]
+
+_ACKS_ALL: Final = -1
+_RETRY_SECONDS_MIN: Final = 0.05
+_RETRY_SECONDS_MAX: Final = 2.0
+# The partition needs no marker of this transaction: it is gone, or its producer has gone on.
+_NOT_NEEDED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+class Marker(NamedTuple):
+    """What is written into each partition of a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    commit: bool
+    transaction_version: int
+
+
+def write_marker(
+    node: "Node", place: Place, marker: Marker, done: Callable[[Place, ErrorCode], None]
+) -> None:
+    """Write a marker into a partition of this node; `done` is called when it is committed, or cannot be."""
+    topic, index = place
+    try:
+        partition = node.replicas.by_topic(topic, index)
+        if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
+        if topic == CONSUMER_OFFSETS:
+            node.groups.write_marker(index, *marker)  # the offsets in the transaction count from here on
+        else:
+            producer_id, producer_epoch, coordinator_epoch, commit, transaction_version = marker
+            partition.append_marker(
+                producer_id,
+                producer_epoch,
+                coordinator_epoch,
+                commit,
+                node.clock.now_ms(),
+                transaction_version,
+            )
+        partition.flush_in_time()
+    except KafkaError as error:
+        done(place, error.code)
+        return
+    last_offset = partition.log.log_end_offset - 1
+    if partition.is_committed(last_offset, _ACKS_ALL):
+        done(place, ErrorCode.NONE)
+    else:
+        partition.add_ack_waiter(last_offset, _ACKS_ALL, _Committing(place, done))
+
+
+class _Committing:
+    """A marker that waits for the high watermark of its partition."""
+
+    __slots__ = ("_done", "_place")
+
+    def __init__(self, place: Place, done: Callable[[Place, ErrorCode], None]) -> None:
+        self._place = place
+        self._done = done
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        self._done(self._place, error)
+
+
+class _Nobody:
+    """The token of an event that nobody waits for."""
+
+    def reply(self, response: object) -> None: ...
+
+    def fail(self, error: ErrorCode) -> None: ...
+
+
+NOBODY: Final = _Nobody()
+
+
+class MarkerSender:
+    """The token to which coordinators say what they need done: mostly, which markers are due."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._due: list[MarkersDue] = []
+        self._timers: set[asyncio.TimerHandle] = set()
+        self.closed = False
+
+    def reply(self, due: MarkersDue | ProducerIdDue) -> None:
+        """Send them when the coordinator is done with its turn, but before the next request is read: a
+        producer that goes on at once finds its former transaction completed.
+        """
+        if isinstance(due, ProducerIdDue):
+            self._node.transactions.abort_with_fresh_id(due.transactional_id)
+            return
+        if not self._due:
+            self._node.loop.call_soon(self._send)
+        self._due.append(due)
+
+    def fail(self, error: ErrorCode) -> None:
+        """The decision was not made durable: there is nothing to write."""
+
+    def close(self) -> None:
+        """What is not written yet is found in the coordinator's log after the next start."""
+        self.closed = True
+        self._due.clear()
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    def _send(self) -> None:
+        due, self._due = self._due, []
+        for markers in due:
+            _Delivery(self._node, self, markers).send(markers.partitions)
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        def run() -> None:
+            self._timers.discard(timer)
+            action()
+
+        if not self.closed:
+            timer = self._node.loop.call_later(seconds, run)
+            self._timers.add(timer)
+
+
+class _Delivery:
+    """The markers of one transaction."""
+
+    def __init__(self, node: "Node", sender: MarkerSender, due: MarkersDue) -> None:
+        self._node = node
+        self._sender = sender
+        self._due = due
+        self._marker = Marker(
+            due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
+        )
+        self._written: set[Place] = set()  # and not told to the coordinator yet
+        self._failed: set[Place] = set()
+        self._sending = False
+        self._retry_seconds = _RETRY_SECONDS_MIN
+
+    def send(self, places: Iterable[Place]) -> None:
+        self._sending = True
+        for place in places:
+            try:
+                write_marker(self._node, place, self._marker, self._done)
+            except Exception:
+                logger.exception("cannot write a marker into %s-%d", *place)
+                self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._sending = False
+        self._report()
+
+    def _done(self, place: Place, error: ErrorCode) -> None:
+        if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+            logger.warning("%s-%d has heard of a newer coordinator of %s", *place, self._due.transactional_id)
+            return
+        if error == ErrorCode.NONE or error in _NOT_NEEDED:
+            if error == ErrorCode.INVALID_PRODUCER_EPOCH:
+                logger.warning("%s-%d: producer %d has gone on", *place, self._due.producer_id)
+            self._written.add(place)
+        else:
+            self._retry(place, error)
+        if not self._sending:
+            self._report()
+
+    def _report(self) -> None:
+        """Tell the coordinator of the partitions that have their marker."""
+        written, self._written = self._written, set()
+        due = self._due
+        if not written or not self._is_coordinated_here():
+            return
+        coordinators = self._node.transactions
+        coordinators.shell.submit(
+            coordinators.partition_of(due.transactional_id),
+            NOBODY,
+            lambda machine, _, now_ms: machine.markers_written(
+                due.transactional_id, due.producer_id, due.producer_epoch, written, now_ms
+            ),
+        )
+
+    def _retry(self, place: Place, error: ErrorCode) -> None:
+        if not self._failed:
+            logger.warning("no marker in %s-%d yet, trying again: %s", *place, error.name)
+            self._sender.later(self._next_retry_seconds(), self._send_failed)
+        self._failed.add(place)
+
+    def _send_failed(self) -> None:
+        failed, self._failed = self._failed, set()
+        if self._is_coordinated_here():
+            self.send(failed)
+
+    def _next_retry_seconds(self) -> float:
+        seconds = self._retry_seconds
+        self._retry_seconds = min(2 * seconds, _RETRY_SECONDS_MAX)
+        return seconds
+
+    def _is_coordinated_here(self) -> bool:
+        """Whoever coordinates it next finds the decision in the log, and sees to the markers."""
+        if self._sender.closed:
+            return False
+        index = self._node.transactions.partition_of(self._due.transactional_id)
+        part = self._node.image.partition(TRANSACTION_STATE, index)
+        return (
+            part is not None
+            and part.leader == self._node.node_id
+            and part.leader_epoch == self._due.coordinator_epoch
+        )
