@@ -57,6 +57,7 @@ class Poll(msgspec.Struct):
     position: int
     end: int
     records: list[tuple[int, str]]
+    high_watermark: int = -1  # told by the poll of everything
 
     @property
     def where(self) -> TopicPartition:

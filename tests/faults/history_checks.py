@@ -25,6 +25,7 @@ UNCOMMITTED_READ = "read of uncommitted data"
 INCONSISTENT = "inconsistent offsets"
 TORN = "torn transaction"
 CYCLE = "write cycle"
+HANGING = "hanging transaction"
 UNWRITTEN = "value that nobody wrote"
 
 
@@ -50,6 +51,7 @@ def check(history: Sequence[Operation]) -> list[Anomaly]:
         *_lost_writes(facts),
         *_passed_over(facts),
         *_torn(facts, taken),
+        *_hanging(facts),
         *(Anomaly(CYCLE, text) for text in write_cycle(facts)),
     ]
 
@@ -180,6 +182,14 @@ def _torn(facts: Facts, taken: dict[int, bool]) -> Iterator[Anomaly]:
             fate = "count" if taken[id(operation)] else "do not count"
             text = f"of {operation.process}: its offsets {fate}, {', '.join(sorted(values))}"
             yield Anomaly(TORN, f"{text} {'is missing' if missing else 'is there'}")
+
+
+def _hanging(facts: Facts) -> Iterator[Anomaly]:
+    """In the end everybody has ended what he began, or his time has run out: all is stable."""
+    for _, poll in facts.polls():
+        if poll.end < poll.high_watermark:
+            text = f"the last stable offset is {poll.end}, the high watermark {poll.high_watermark}"
+            yield Anomaly(HANGING, f"{_at(poll.where, poll.end)}: {text}")
 
 
 def _at(where: TopicPartition, offset: int) -> str:

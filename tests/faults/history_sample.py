@@ -165,7 +165,9 @@ class FaultlessRun:
         for topic, partitions in self._topics.items():
             for number in range(partitions):
                 where = topic, number
-                operation.polls.append(self._read(where, 0, len(self._logs[where])))
+                poll = self._read(where, 0, len(self._logs[where]))
+                poll.high_watermark = len(self._logs[where])
+                operation.polls.append(poll)
         for (group, where), position in self._positions.items():
             if where[0] in self._topics:
                 operation.progress.append(Progress(group, *where, position, position))

@@ -21,6 +21,7 @@ from tests.faults.history_checks import (
     ABORTED_READ,
     CYCLE,
     DUPLICATE,
+    HANGING,
     INCONSISTENT,
     LOST,
     TORN,
@@ -283,6 +284,13 @@ def turn_the_order_of_one_producer_round(history: History) -> tuple[str, set[str
     return "a0 before a1", {CYCLE}
 
 
+def leave_a_transaction_open(history: History) -> tuple[str, set[str]]:
+    """What comes after it is never read."""
+    poll = next(poll for poll in _final(history).polls if poll.topic == "red")
+    poll.high_watermark += 2
+    return f"{poll.end}, the high watermark {poll.end + 2}", {HANGING}
+
+
 def show_what_nobody_wrote(history: History) -> tuple[str, set[str]]:
     poll = _final(history).polls[0]
     _insert(poll, poll.end, "nobody.1")
@@ -317,6 +325,7 @@ PLANTED: list[Callable[[History], tuple[str, set[str]]]] = [
     tear_a_transaction_from_its_offsets,
     turn_the_order_of_writes_round,
     turn_the_order_of_one_producer_round,
+    leave_a_transaction_open,
     show_what_nobody_wrote,
     show_a_value_in_another_topic,
 ]
