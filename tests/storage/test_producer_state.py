@@ -4,7 +4,9 @@ import pytest
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader
+from mainstem.records.control import EndTxnMarker
 from mainstem.storage.producer_state import (
+    BatchMetadata,
     ProducerState,
     SnapshotError,
     load_snapshot,
@@ -30,19 +32,29 @@ def state_of(*headers: BatchHeader) -> ProducerState:
     return state
 
 
+def check(state: ProducerState, epoch: int, first: int, last: int) -> BatchMetadata | None:
+    """As the log does: None for a batch that may be appended, or the one that it repeats."""
+    batch = header(0, first, last - first + 1 if last >= first else last - first + 2**31 + 1, epoch=epoch)
+    found = state.duplicate_of(batch)
+    if found is None:
+        state.check_epoch(5, epoch, "t-0")
+        state.check_sequence(batch, "t-0")
+    return found
+
+
 def refusal(state: ProducerState, epoch: int, first: int, last: int) -> ErrorCode:
     with pytest.raises(KafkaError) as refused:
-        state.check(5, epoch, first, last, "t-0")
+        check(state, epoch, first, last)
     return refused.value.code
 
 
 def test_an_unknown_producer_may_start_at_any_sequence() -> None:
-    assert ProducerState().check(5, 3, 1234, 1240, "t-0") is None
+    assert check(ProducerState(), 3, 1234, 1240) is None
 
 
 def test_the_next_sequence_follows_the_last() -> None:
     state = state_of(header(0, 0, 10))
-    assert state.check(5, 0, 10, 12, "t-0") is None
+    assert check(state, 0, 10, 12) is None
     assert refusal(state, 0, 11, 12) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refusal(state, 0, 5, 12) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -50,7 +62,7 @@ def test_the_next_sequence_follows_the_last() -> None:
 def test_the_last_five_batches_are_recognised() -> None:
     state = state_of(*(header(i * 10, i * 10, 10) for i in range(7)))
     for number in range(2, 7):
-        found = state.check(5, 0, number * 10, number * 10 + 9, "t-0")
+        found = check(state, 0, number * 10, number * 10 + 9)
         assert found is not None
         assert found[2] == number * 10 + 9
     assert refusal(state, 0, 10, 19) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -59,12 +71,12 @@ def test_the_last_five_batches_are_recognised() -> None:
 
 def test_sequences_wrap_to_zero() -> None:
     state = state_of(header(0, LAST_SEQUENCE - 1, 2))
-    assert state.check(5, 0, 0, 4, "t-0") is None
+    assert check(state, 0, 0, 4) is None
     state.record(header(2, 0, 5))
     wrapping = state_of(header(0, LAST_SEQUENCE, 4))
     assert wrapping.entries[5].last_sequence == 2
-    assert wrapping.check(5, 0, 3, 3, "t-0") is None
-    assert wrapping.check(5, 0, LAST_SEQUENCE, 2, "t-0") is not None
+    assert check(wrapping, 0, 3, 3) is None
+    assert check(wrapping, 0, LAST_SEQUENCE, 2) is not None
 
 
 def test_an_older_epoch_is_fenced() -> None:
@@ -75,7 +87,7 @@ def test_an_older_epoch_is_fenced() -> None:
 def test_a_newer_epoch_begins_with_zero_and_forgets_the_old_batches() -> None:
     state = state_of(header(0, 0, 10, epoch=4))
     assert refusal(state, 5, 10, 10) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert state.check(5, 5, 0, 0, "t-0") is None
+    assert check(state, 5, 0, 0) is None
     state.record(header(10, 0, epoch=5))
     assert len(state.entries[5].batches) == 1
 
@@ -92,10 +104,10 @@ def test_silent_producers_expire_unless_a_transaction_is_open() -> None:
 def test_a_marker_ends_the_transaction_and_keeps_the_sequence() -> None:
     state = state_of(header(7, 0, 3, attributes=TRANSACTIONAL_MASK))
     assert state.entries[5].current_txn_first_offset == 7
-    state.record(header(10, -1, attributes=TRANSACTIONAL_MASK | CONTROL_MASK), coordinator_epoch=2)
+    state.record(header(10, -1, attributes=TRANSACTIONAL_MASK | CONTROL_MASK), EndTxnMarker(True, 2))
     entry = state.entries[5]
     assert (entry.current_txn_first_offset, entry.coordinator_epoch) == (-1, 2)
-    assert state.check(5, 0, 3, 3, "t-0") is None
+    assert check(state, 0, 3, 3) is None
 
 
 KAFKAS_SNAPSHOT = bytes.fromhex(
@@ -131,7 +143,7 @@ def test_snapshots_are_files_named_after_their_offset(tmp_path_factory: pytest.T
     assert snapshot_offsets([*names, "x.snapshot", "00000000000000000007.log"]) == [3000]
     loaded = load_snapshot(str(directory), 3000)
     assert loaded is not None
-    assert loaded.check(5, 0, 10, 14, "t-0") == (10, 14, 2999, 4, 1000)
+    assert check(loaded, 0, 10, 14) == (10, 14, 2999, 4, 1000)
     assert load_snapshot(str(directory), 4) is None
     (directory / names[0]).write_bytes(b"nonsense")
     assert load_snapshot(str(directory), 3000) is None

@@ -12,6 +12,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
+from mainstem.storage.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 
@@ -67,24 +68,72 @@ class Partition:
         self._flush_wanted = 0
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_running = False
+        log.high_watermark_moved(leader.high_watermark)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
 
     def append(
-        self, records: memoryview | bytearray, now_ms: int, origin: Origin = Origin.CLIENT
+        self,
+        records: memoryview | bytearray,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        guard: VerificationGuard | None = None,
     ) -> AppendResult:
-        """Append one batch as the leader. It is committed at once unless an fsync is due first."""
+        """Append one batch as the leader. It is committed at once unless an fsync is due first. A batch that
+        begins a transaction here needs the guard from `needs_verification`.
+        """
         leader = self.leader
-        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms, origin=origin)
+        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms, origin=origin, guard=guard)
         end_offset = result.last_offset + 1
         if result.flush_needed or self._flush_wanted > leader.local_end_offset:
-            if result.flush_needed:
-                self._flush_wanted = self.log.log_end_offset
-            self._start_flush()
+            self._flush_after(result)
         elif end_offset > leader.local_end_offset and leader.local_log_advanced(end_offset):
             self._high_watermark_moved()
         return result
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        now_ms: int,
+        transaction_version: int = 2,
+    ) -> AppendResult:
+        """End a producer's transaction. Readers of committed records go on when the marker is committed."""
+        leader = self.leader
+        result = self.log.append_marker(
+            producer_id,
+            producer_epoch,
+            coordinator_epoch,
+            commit,
+            leader.leader_epoch,
+            now_ms,
+            transaction_version=transaction_version,
+        )
+        if result.flush_needed or self._flush_wanted > leader.local_end_offset:
+            self._flush_after(result)
+        elif leader.local_log_advanced(result.last_offset + 1):
+            self.log.high_watermark_moved(leader.high_watermark)
+            self._high_watermark_moved()
+        return result
+
+    def needs_verification(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, *, supports_epoch_bump: bool = False
+    ) -> VerificationGuard | None:
+        """None when this producer's transaction is open here, so that its batch may be appended. Otherwise
+        its coordinator must be asked first, and the batch appended with the guard. `supports_epoch_bump`: the
+        client bumps the epoch with every transaction, so its sequences begin with 0 (Produce version 12).
+        """
+        return self.log.needs_verification(
+            producer_id, producer_epoch, base_sequence, supports_epoch_bump=supports_epoch_bump
+        )
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where readers of committed records may read."""
+        return self.log.last_stable_offset(self.leader.high_watermark)
 
     @property
     def commits_at_once(self) -> bool:
@@ -127,9 +176,16 @@ class Partition:
         self.leader.local_waiters.remove(waiter)
         self.leader.ack_waiters.remove(waiter)
 
-    def read(self, offset: int, max_bytes: int, min_one_message: bool) -> ReadResult:
-        """Committed batches from the one that holds `offset`; an empty result at the high watermark."""
-        return self.log.read(offset, max_bytes, self.leader.high_watermark, min_one_message)
+    def read(
+        self, offset: int, max_bytes: int, min_one_message: bool, read_committed: bool = False
+    ) -> ReadResult:
+        """Batches from the one that holds `offset`; an empty result at the high watermark, or at the last
+        stable offset when only ended transactions are wanted.
+        """
+        end_offset = self.leader.high_watermark
+        if read_committed:
+            end_offset = self.log.last_stable_offset(end_offset)
+        return self.log.read(offset, max_bytes, end_offset, min_one_message)
 
     def wake_fetches(self) -> None:
         """Have every parked fetch on this partition look again."""
@@ -157,6 +213,11 @@ class Partition:
                 waiter.acknowledged(self, ErrorCode.NONE)
 
     # ---- fsync off the loop
+
+    def _flush_after(self, result: AppendResult) -> None:
+        if result.flush_needed:
+            self._flush_wanted = self.log.log_end_offset
+        self._start_flush()
 
     def _flush_because_of_time(self) -> None:
         self._flush_timer = None
@@ -192,4 +253,5 @@ class Partition:
         else:
             end_offset = self.log.log_end_offset
         self.leader.local_log_advanced(max(end_offset, self.leader.local_end_offset))
+        self.log.high_watermark_moved(self.leader.high_watermark)
         self._high_watermark_moved()

@@ -6,12 +6,29 @@ elsewhere.
 
 import struct
 from enum import IntEnum
+from typing import NamedTuple
 
-from mainstem.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK
-from mainstem.records.record import Record, build_batch
+from mainstem.records.batch import (
+    CONTROL_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_MASK,
+    Buffer,
+    set_crc,
+)
+from mainstem.records.record import Record, RecordError, build_batch, iter_records
 
 _KEY = struct.Struct(">hh")
 _END_TXN = struct.Struct(">hi")
+# The one record of a transaction's marker, field by field: length, attributes, timestamp and offset deltas,
+# key length, key version and type, value length, value version and coordinator epoch, number of headers.
+# Lengths are zigzag varints of one byte.
+_MARKER_RECORD = struct.Struct(">bbbbbhhbhib")
+_MARKER_SIZE = HEADER_SIZE + _MARKER_RECORD.size
 
 
 class ControlType(IntEnum):
@@ -46,11 +63,47 @@ def end_txn_value(coordinator_epoch: int) -> bytes:
     return _END_TXN.pack(0, coordinator_epoch)
 
 
-def coordinator_epoch_of(value: bytes | None) -> int:
-    """The coordinator epoch in a marker's value; -1 when it is not there."""
-    if value is None or len(value) < _END_TXN.size:
-        return -1
-    return int(_END_TXN.unpack_from(value)[1])
+class EndTxnMarker(NamedTuple):
+    """How a transaction ended, and who says so."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+def read_marker(batch: Buffer) -> EndTxnMarker | None:
+    """What the control batch at the front of `batch` says about its producer's transaction; None when it is
+    no marker, or compaction has left nothing of it.
+    """
+    try:
+        record = next(iter_records(batch), None)
+    except RecordError:
+        return None
+    if record is None or record.value is None or len(record.value) < _END_TXN.size:
+        return None
+    control_type = control_type_of(record.key)
+    if control_type not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    return EndTxnMarker(control_type == ControlType.COMMIT, _END_TXN.unpack_from(record.value)[1])
+
+
+def build_marker(
+    producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int
+) -> bytearray:
+    """The control batch that ends a transaction. One is written per partition and transaction, so it is put
+    together in two steps and not by way of records.
+    """
+    batch = bytearray(_MARKER_SIZE)
+    HEADER.pack_into(
+        batch, 0, 0, _MARKER_SIZE - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0,
+        CONTROL_MASK | TRANSACTIONAL_MASK, 0, timestamp_ms, timestamp_ms,
+        producer_id, producer_epoch, NO_SEQUENCE, 1,
+    )  # fmt: skip
+    _MARKER_RECORD.pack_into(
+        batch, HEADER_SIZE, (_MARKER_RECORD.size - 1) * 2, 0, 0, 0, _KEY.size * 2, 0,
+        ControlType.COMMIT if commit else ControlType.ABORT, _END_TXN.size * 2, 0, coordinator_epoch, 0,
+    )  # fmt: skip
+    set_crc(batch)
+    return batch
 
 
 def build_control_batch(

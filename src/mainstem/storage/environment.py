@@ -40,7 +40,7 @@ class OpenOptions(TypedDict, total=False):
 class LogEnvironment:
     """The parts that every log of a node uses."""
 
-    __slots__ = ("deletions", "handles", "producer_id_expiration_ms", "random")
+    __slots__ = ("deletions", "handles", "producer_id_expiration_ms", "random", "verifies_transactions")
 
     def __init__(
         self,
@@ -53,6 +53,9 @@ class LogEnvironment:
         self.deletions = DeletionQueue()
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.random = random or Random(0)
+        # Whether a client's first batch of a transaction must have been verified with the coordinator
+        # (`transaction.partition.verification.enable`). May be changed at any time.
+        self.verifies_transactions = True
 
     def segment_jitter_ms(self, jitter_ms: int, segment_ms: int) -> int:
         """How much earlier a new segment rolls, so that those of many partitions do not roll at once."""

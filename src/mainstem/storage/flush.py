@@ -4,13 +4,19 @@
 """
 
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mainstem.storage.checkpoints import sync_path
+from mainstem.storage.checkpoints import PARTITION_METADATA, sync_path
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import storage_error
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
+
+if TYPE_CHECKING:
+    from mainstem.storage.log import Log
 
 
 class FlushWork:
@@ -60,8 +66,23 @@ class FlushWork:
                 # believed.
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                     sync_path(segment.path(suffix))
+                _sync_if_there(segment.path(TXN_INDEX_SUFFIX))
         except FileNotFoundError:
             pass  # retention or a truncation has removed it meanwhile
+
+
+def plan_flush(log: "Log") -> FlushWork:
+    """See `Log.flush_begin`."""
+    log.health.check()
+    target = log.log_end_offset
+    first = max(0, bisect_right(log.bases, log.recovery_point) - 1)
+    segments = [] if log.recovery_point >= target else log.segments[first:]
+    new_paths = log.aborted.take_unsynced()
+    if segments and segments[-1].base_offset >= log.recovery_point:
+        new_paths.append(log.directory)  # there are files in it that no fsync has named yet
+        if log.recovery_point <= log.bases[0]:
+            new_paths += [f"{log.directory}/{PARTITION_METADATA}", str(log.health.path)]
+    return FlushWork(log.name, target, log.truncations, segments, new_paths, log.leader_epochs, log.health)
 
 
 def _sync_if_there(path: str) -> None:

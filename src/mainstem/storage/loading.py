@@ -15,14 +15,16 @@ from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOp
 from mainstem.storage.log import Log
 from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.recovery import list_segments, recover_log
+from mainstem.storage.replay import rebuild_producer_state
 from mainstem.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
-from mainstem.storage.truncation import rebuild_producer_state
+from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, AbortedTransactions
 
 logger = logging.getLogger(__name__)
 
 # Left behind by a crash in the middle of a deletion, a compaction or the writing of a checkpoint.
 _LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+_NEED_A_LOG = (*_INDEX_SUFFIXES, TXN_INDEX_SUFFIX)
 
 
 def open_log(
@@ -58,7 +60,8 @@ def open_log(
         )
         end_offset, state = report.log_end_offset, report.producer_state
         recovery_point, closed_well = min(recovery_point, end_offset), False
-        segments = list_segments(path, environment.handles, now_ms)
+        names = set()
+        segments = list_segments(path, environment.handles, now_ms, names)
     segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
     log = Log(
         path,
@@ -71,6 +74,7 @@ def open_log(
         log_end_offset=end_offset,
         recovery_point=recovery_point,
         producer_state=state,
+        aborted=AbortedTransactions(path, _with_transaction_index(names), synced=closed_well),
         health=options.get("health") or DirectoryHealth(directory.parent),
         environment=environment,
         closed_well=closed_well,
@@ -103,11 +107,16 @@ def _remove_leftovers(path: str, names: set[str]) -> None:
         name
         for name in names
         if name.endswith(_LEFTOVER_SUFFIXES)
-        or (name.endswith(_INDEX_SUFFIXES) and name.rpartition(".")[0] + LOG_SUFFIX not in names)
+        or (name.endswith(_NEED_A_LOG) and name.rpartition(".")[0] + LOG_SUFFIX not in names)
     ]
     for name in leftovers:
         remove_path(os.path.join(path, name))
         names.discard(name)
+
+
+def _with_transaction_index(names: set[str]) -> list[int]:
+    """The base offsets of the segments that have one."""
+    return [int(name[:20]) for name in names if name.endswith(TXN_INDEX_SUFFIX) and name[:20].isdigit()]
 
 
 def _is_believable(segments: list[Segment], names: set[str], end_offset: int) -> bool:

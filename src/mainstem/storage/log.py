@@ -6,7 +6,6 @@ objects beyond its result. Reading, truncating, retention and loading live in fi
 """
 
 import logging
-from bisect import bisect_right
 from pathlib import Path
 from typing import Unpack
 
@@ -15,7 +14,6 @@ from crc32c import crc32c
 from mainstem.config import LogConfig
 from mainstem.records.batch import (
     ATTRIBUTES_POSITION,
-    CONTROL_MASK,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -26,25 +24,25 @@ from mainstem.records.batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
-from mainstem.records.control import coordinator_epoch_of
-from mainstem.records.record import RecordError, iter_records
-from mainstem.storage import follower, reader, retention, truncation
-from mainstem.storage.checkpoints import PARTITION_METADATA
+from mainstem.records.control import read_marker
+from mainstem.storage import follower, reader, retention, transactions, truncation
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
-from mainstem.storage.flush import FlushWork
+from mainstem.storage.flush import FlushWork, plan_flush
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.producer_checks import check_producer
 from mainstem.storage.producer_state import ProducerState, write_snapshot
 from mainstem.storage.results import AppendResult, ReadResult
 from mainstem.storage.rolling import roll, segment_for
 from mainstem.storage.segment import ROLL_UNDECIDED, Segment
+from mainstem.storage.transaction_index import AbortedTransactions
 from mainstem.storage.validation import (
     CLIENT_ATTRIBUTES,
     Origin,
     check_batch,
-    check_producer_fields,
     needs_rewrite,
     rewrite_batch,
 )
+from mainstem.storage.verification import VerificationGuard
 from mainstem.storage.writer import write_all
 
 logger = logging.getLogger(__name__)
@@ -75,7 +73,7 @@ class Log:
         "_rewrites",
         "_segment_bytes",
         "_stamps",
-        "_truncations",
+        "aborted",
         "active_segment",
         "bases",
         "config",
@@ -93,6 +91,7 @@ class Log:
         "segments",
         "topic",
         "topic_id",
+        "truncations",
     )
 
     def __init__(
@@ -108,6 +107,7 @@ class Log:
         log_end_offset: int,
         recovery_point: int,
         producer_state: ProducerState,
+        aborted: AbortedTransactions,
         health: DirectoryHealth,
         environment: LogEnvironment,
         closed_well: bool,
@@ -125,11 +125,12 @@ class Log:
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
         self.producer_state = producer_state
+        self.aborted = aborted
         self.leader_epochs = LeaderEpochCache(directory)
         self.health = health
         self.environment = environment
         self.last_flush_ms = now_ms
-        self._truncations = 0
+        self.truncations = 0
         # Where the log ended when everything about it was on disk; a close has nothing to do at this offset.
         self._closed_end_offset = log_end_offset if closed_well else -1
         self.forget_epoch()
@@ -187,6 +188,7 @@ class Log:
         now_ms: int,
         *,
         origin: Origin = Origin.CLIENT,
+        guard: VerificationGuard | None = None,
     ) -> AppendResult:
         """Append one batch, which is patched in place, at the end of the log; KafkaError when refused."""
         if type(data) is not memoryview:
@@ -222,26 +224,25 @@ class Log:
                 producer is None
                 or producer.next_sequence != base_sequence
                 or producer.epoch != producer_epoch
+                or producer.transactional != attributes & TRANSACTIONAL_MASK
             ):
-                duplicate = self._check_producer(data, origin)
+                duplicate = check_producer(self, data, origin, guard)
                 if duplicate is not None:
                     return duplicate
+                producer = None
         if self._rewrites or (self._needs_keys and origin is Origin.CLIENT):
             data = rewrite_batch(data, self.config, origin, now_ms, self.name)
             max_timestamp = _unpack_header(data)[_MAX_TIMESTAMP]
-        result = self._append(data, last_delta, max_timestamp, leader_epoch, now_ms)
-        if producer_id != NO_PRODUCER_ID:
-            if producer is None or attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
-                self.record_producer(data)
-            else:
-                last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
-                producer.add(
-                    producer_epoch,
-                    (base_sequence, last_sequence, result.last_offset, last_delta, max_timestamp),
-                )
+        result = self.write_batch(data, last_delta, max_timestamp, leader_epoch, now_ms)
+        if producer is not None:
+            last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
+            batch = (base_sequence, last_sequence, result.last_offset, last_delta, max_timestamp)
+            producer.add(producer_epoch, batch)
+        elif producer_id != NO_PRODUCER_ID:
+            self.record_producer(data)
         return result
 
-    def _append(
+    def write_batch(
         self, data: memoryview, last_delta: int, max_timestamp: int, leader_epoch: int, now_ms: int
     ) -> AppendResult:
         """Give the batch its offsets and write it. Only when it is in the file does the log end behind it."""
@@ -280,32 +281,12 @@ class Log:
             and self.flush_demanded(now_ms),
         )
 
-    def _check_producer(self, data: memoryview, origin: Origin) -> AppendResult | None:
-        """The careful sequence check: raises, answers a duplicate, or lets the batch pass with None."""
-        header = BatchHeader._make(_unpack_header(data))
-        if origin is not Origin.CLIENT:
-            return None
-        check_producer_fields(header, self.name)
-        found = self.producer_state.check(
-            header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence, self.name
-        )
-        if found is None:
-            return None
-        _, _, last_offset, delta, timestamp = found
-        return AppendResult(
-            last_offset - delta, last_offset, timestamp, timestamp, self.log_start_offset, duplicate=True
-        )
-
     def record_producer(self, data: memoryview) -> None:
         """Take a batch that is now in the log into the producer state."""
         header = BatchHeader._make(_unpack_header(data))
-        coordinator_epoch = -1
-        if header.is_control:
-            try:
-                coordinator_epoch = max(coordinator_epoch_of(record.value) for record in iter_records(data))
-            except (RecordError, ValueError):
-                pass
-        self.producer_state.record(header, coordinator_epoch)
+        aborted = self.producer_state.record(header, read_marker(data) if header.is_control else None)
+        if aborted is not None:
+            transactions.index_after_marker(self, aborted)
 
     def forget_epoch(self) -> None:
         """Have the next append look whether its epoch is on record."""
@@ -328,6 +309,59 @@ class Log:
     def append_as_follower(self, data: memoryview | bytearray, now_ms: int) -> AppendResult:
         """Append batches of the leader as they are: offsets, epochs and timestamps kept."""
         return follower.append(self, memoryview(data), now_ms)
+
+    # ---- transactions
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        transaction_version: int = 2,
+    ) -> AppendResult:
+        """End the producer's transaction, if one is open here; KafkaError when the marker is an old one."""
+        return transactions.append_marker(
+            self, producer_id, producer_epoch, coordinator_epoch, commit, leader_epoch, now_ms,
+            transaction_version,
+        )  # fmt: skip
+
+    def needs_verification(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, *, supports_epoch_bump: bool = False
+    ) -> VerificationGuard | None:
+        """None when the producer's transaction is open here. Otherwise its coordinator must be asked, and the
+        batch appended with this guard. INVALID_PRODUCER_EPOCH for an old epoch.
+        """
+        self.producer_state.check_epoch(producer_id, producer_epoch, self.name)
+        return self.producer_state.guard_for(producer_id, producer_epoch, base_sequence, supports_epoch_bump)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is open, or whose marker is not committed yet."""
+        first = self.producer_state.first_unstable_offset()
+        return None if first is None else max(first, self.log_start_offset)
+
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Transactions whose markers are before the high watermark are stable from now on."""
+        self.producer_state.forget_completed(high_watermark)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where readers of committed records may read: every transaction before it has ended."""
+        state = self.producer_state
+        if not state.open_transactions and not state.completed:
+            return high_watermark  # every fetch asks
+        return state.last_stable_offset(high_watermark, self.log_start_offset)
+
+    def aborted_transactions(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of aborted transactions that overlap with `start` to before `end`."""
+        return transactions.aborted_transactions(self, start, end)
+
+    def producers(self) -> list[transactions.ActiveProducer]:
+        """All producers that the log remembers, as DescribeProducers lists them."""
+        return transactions.active_producers(self)
 
     def _index(self, segment: Segment, last_offset: int, position: int) -> None:
         try:
@@ -362,22 +396,11 @@ class Log:
 
     def flush_begin(self) -> FlushWork:
         """What an fsync up to the current end takes. `run` it anywhere, then `flush_end`."""
-        self.health.check()
-        target = self.log_end_offset
-        first = max(0, bisect_right(self.bases, self.recovery_point) - 1)
-        segments = [] if self.recovery_point >= target else self.segments[first:]
-        new_paths = []
-        if segments and segments[-1].base_offset >= self.recovery_point:
-            new_paths.append(self.directory)  # there are files in it that no fsync has named yet
-            if self.recovery_point <= self.bases[0]:
-                new_paths += [f"{self.directory}/{PARTITION_METADATA}", str(self.health.path)]
-        return FlushWork(
-            self.name, target, self._truncations, segments, new_paths, self.leader_epochs, self.health
-        )
+        return plan_flush(self)
 
     def flush_end(self, work: FlushWork, now_ms: int | None = None) -> int:
         """Move the recovery point to what the work has made durable, unless the log was cut meanwhile."""
-        if work.truncations == self._truncations:
+        if work.truncations == self.truncations:
             self.recovery_point = max(self.recovery_point, work.target)
         if now_ms is not None:
             self.last_flush_ms = now_ms
@@ -414,12 +437,12 @@ class Log:
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Remove everything from `offset` on; False when there was nothing to remove."""
-        self._truncations += 1
+        self.truncations += 1
         return truncation.truncate_to(self, offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Remove everything; the next batch gets `offset`."""
-        self._truncations += 1
+        self.truncations += 1
         truncation.truncate_fully_and_start_at(self, offset, now_ms)
 
     def advance_log_start_offset(self, offset: int, high_watermark: int) -> bool:
@@ -438,7 +461,7 @@ class Log:
 
     def prepare_close(self) -> FlushWork | None:
         """Write what the next start wants to find; returns the fsync that is left to do, if any."""
-        if self._truncations == 0 and self.log_end_offset == self._closed_end_offset:
+        if self.truncations == 0 and self.log_end_offset == self._closed_end_offset:
             return None
         self.active_segment.seal()
         self.leader_epochs.write()
@@ -461,5 +484,6 @@ class Log:
         """The partition's folder has a new name."""
         self.directory = directory
         self.leader_epochs.moved_to(directory)
+        self.aborted.moved_to(directory)
         for segment in self.segments:
             segment.moved_to(directory)

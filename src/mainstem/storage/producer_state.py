@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent producers: the sequence check, and its snapshots on disk.
+"""What a partition remembers of its producers: sequences, epochs, open transactions, and snapshots on disk.
 
 For each producer id the last five batches are kept, so that a retry of one of them is answered with the
 offset it got the first time. The rules are Kafka's. Nothing here writes to the log.
@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import struct
+from collections import deque
 from collections.abc import Iterable
 
 from crc32c import crc32c
@@ -21,7 +22,10 @@ from mainstem.records.batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
+from mainstem.records.control import EndTxnMarker
 from mainstem.storage.checkpoints import write_atomically
+from mainstem.storage.transaction_index import AbortedTransaction
+from mainstem.storage.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class ProducerEntry:
         "epoch",
         "last_timestamp",
         "next_sequence",
+        "transactional",
     )
 
     def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
@@ -61,6 +66,8 @@ class ProducerEntry:
         self.last_timestamp = -1
         self.coordinator_epoch = -1
         self.current_txn_first_offset = NO_OFFSET
+        # What the transactional bit of the next batch must be: set exactly while a transaction is open.
+        self.transactional = 0
 
     @property
     def last_sequence(self) -> int:
@@ -78,6 +85,11 @@ class ProducerEntry:
         self.next_sequence = (batch[1] + 1) & MAX_SEQUENCE
         self.last_timestamp = batch[4]
 
+    def begin(self, first_offset: int) -> None:
+        """A transaction of this producer is open from here on."""
+        self.current_txn_first_offset = first_offset
+        self.transactional = TRANSACTIONAL_MASK
+
     def marker(self, epoch: int, coordinator_epoch: int, timestamp: int) -> None:
         """A transaction of this producer has ended; a marker of a newer epoch restarts the sequence."""
         if epoch != self.epoch:
@@ -86,61 +98,133 @@ class ProducerEntry:
             self.next_sequence = 0
         self.coordinator_epoch = coordinator_epoch
         self.current_txn_first_offset = NO_OFFSET
+        self.transactional = 0
         self.last_timestamp = timestamp
 
 
 class ProducerState:
     """All producers of a partition. `entries` is read directly by the append path."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("completed", "entries", "guards", "open_transactions")
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
+        # Producer ids by the first offset of their open transaction. Offsets only grow, so the first comes
+        # first.
+        self.open_transactions: dict[int, int] = {}
+        # (first offset, marker's offset) of ended ones whose marker the high watermark has not passed yet.
+        self.completed: deque[tuple[int, int]] = deque()
+        self.guards: dict[int, VerificationGuard] = {}
 
-    def check(
-        self, producer_id: int, epoch: int, base_sequence: int, last_sequence: int, partition: str
-    ) -> BatchMetadata | None:
-        """Decide on a client's batch: None to append it, the metadata of the same batch appended before, or a
-        KafkaError. An unknown producer may start at any sequence: its state may have expired.
-        """
-        entry = self.entries.get(producer_id)
-        if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
-            return None
-        if epoch == entry.epoch:
+    # ---- checks
+
+    def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
+        """The batch that this one repeats, if it is among the last five of its producer."""
+        entry = self.entries.get(header.producer_id)
+        if entry is not None and entry.epoch == header.producer_epoch:
             for batch in entry.batches:
-                if batch[0] == base_sequence and batch[1] == last_sequence:
+                if batch[0] == header.base_sequence and batch[1] == header.last_sequence:
                     return batch
-            if base_sequence == entry.next_sequence:
-                return None
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} sent sequence {base_sequence} to {partition}, "
-                f"{entry.next_sequence} is next (last was {entry.last_sequence})",
-            )
-        if epoch < entry.epoch:
+        return None
+
+    def check_epoch(self, producer_id: int, epoch: int, partition: str) -> None:
+        """INVALID_PRODUCER_EPOCH for an epoch older than the last."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {producer_id} sent epoch {epoch} to {partition}, "
                 f"which is older than the last seen epoch {entry.epoch}",
             )
-        if base_sequence != 0:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} began epoch {epoch} in {partition} with sequence "
-                f"{base_sequence}, not 0",
-            )
-        return None
 
-    def record(self, header: BatchHeader, coordinator_epoch: int = -1) -> None:
-        """Take over a batch that is in the log: appended, copied from the leader, or found by recovery."""
+    def check_sequence(self, header: BatchHeader, partition: str) -> None:
+        """OUT_OF_ORDER_SEQUENCE_NUMBER for a client's batch that is not the next, of an epoch that is not
+        older. An unknown producer may start at any sequence: its state may have expired.
+        """
+        producer_id, sequence = header.producer_id, header.base_sequence
+        entry = self.entries.get(producer_id)
+        guard = self.guards.get(producer_id)
+        if guard is not None and guard.supports_epoch_bump and sequence and not (entry and entry.batches):
+            reason = f"{sequence}, not 0, although nothing is known of it"
+        elif guard is not None and sequence > guard.lowest_sequence:
+            reason = f"{sequence}, {guard.lowest_sequence} comes before it"
+        elif entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+            return
+        elif header.producer_epoch == entry.epoch:
+            if sequence == entry.next_sequence:
+                return
+            reason = f"{sequence}, {entry.next_sequence} is next (last was {entry.last_sequence})"
+        elif sequence:
+            reason = f"{sequence}, not 0, in the new epoch {header.producer_epoch}"
+        else:
+            return
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id} sent to {partition} sequence {reason}",
+        )
+
+    # ---- transactions
+
+    def guard_for(
+        self, producer_id: int, epoch: int, sequence: int, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """None when the producer's transaction is open here, else the guard that its next batch must show."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and entry.transactional and entry.epoch == epoch:
+            return None
+        guard = self.guards.get(producer_id)
+        if guard is None:
+            guard = self.guards[producer_id] = VerificationGuard(epoch, sequence, supports_epoch_bump)
+        else:
+            guard.asked_again(epoch, sequence)
+        return guard
+
+    def ended_by_marker(self, producer_id: int, marker_offset: int) -> AbortedTransaction | None:
+        """What a marker of this producer at this offset ends; None when no transaction is open."""
+        entry = self.entries.get(producer_id)
+        if entry is None or not entry.transactional:
+            return None
+        first = entry.current_txn_first_offset
+        stable = next((offset for offset in self.open_transactions if offset != first), marker_offset + 1)
+        return AbortedTransaction(producer_id, first, marker_offset, stable)
+
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is open, or ended but not known to be committed."""
+        first = next(iter(self.open_transactions), None)
+        for begin, _ in self.completed:
+            if first is None or begin < first:
+                first = begin
+        return first
+
+    def last_stable_offset(self, high_watermark: int, log_start_offset: int) -> int:
+        """The first offset that is not stable; the high watermark when all before it are."""
+        if self.completed:
+            self.forget_completed(high_watermark)
+        first = self.first_unstable_offset()
+        return high_watermark if first is None else min(max(first, log_start_offset), high_watermark)
+
+    def forget_completed(self, high_watermark: int) -> None:
+        """The markers before the high watermark are there to stay."""
+        completed = self.completed
+        while completed and completed[0][1] < high_watermark:
+            completed.popleft()
+
+    # ---- what is in the log
+
+    def record(self, header: BatchHeader, marker: EndTxnMarker | None = None) -> AbortedTransaction | None:
+        """Take over a batch that is in the log: appended, copied from the leader, or found by recovery.
+        Returns the transaction that it has aborted, if it did.
+        """
+        if header.attributes & CONTROL_MASK:
+            return self._end_transaction(header, marker) if marker is not None else None
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry()
-        if header.attributes & CONTROL_MASK:
-            entry.marker(header.producer_epoch, coordinator_epoch, header.max_timestamp)
-            return
-        if header.attributes & TRANSACTIONAL_MASK and entry.current_txn_first_offset == NO_OFFSET:
-            entry.current_txn_first_offset = header.base_offset
+        if header.attributes & TRANSACTIONAL_MASK:
+            self.guards.pop(header.producer_id, None)
+            if not entry.transactional:
+                entry.begin(header.base_offset)
+                self.open_transactions[header.base_offset] = header.producer_id
         entry.add(
             header.producer_epoch,
             (
@@ -151,16 +235,35 @@ class ProducerState:
                 header.max_timestamp,
             ),
         )
+        return None
+
+    def _end_transaction(self, header: BatchHeader, marker: EndTxnMarker) -> AbortedTransaction | None:
+        producer_id = header.producer_id
+        ended = self.ended_by_marker(producer_id, header.base_offset)
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry()
+        entry.marker(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp)
+        self.guards.pop(producer_id, None)
+        if ended is None:
+            return None
+        self.open_transactions.pop(ended.first_offset, None)
+        self.completed.append((ended.first_offset, ended.last_offset))
+        return None if marker.commit else ended
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for so long and have no open transaction; returns how many."""
         expired = [
             producer_id
             for producer_id, entry in self.entries.items()
-            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+            if not entry.transactional and now_ms - entry.last_timestamp >= expiration_ms
         ]
         for producer_id in expired:
             del self.entries[producer_id]
+        if self.guards:
+            for producer_id, guard in list(self.guards.items()):
+                if guard.is_forgotten(now_ms, expiration_ms):
+                    del self.guards[producer_id]
         return len(expired)
 
     # ---- snapshots
@@ -209,8 +312,11 @@ class ProducerState:
                 entry.add(epoch, (first_sequence, last_sequence, last_offset, delta, timestamp))
             entry.last_timestamp = timestamp
             entry.coordinator_epoch = coordinator_epoch
-            entry.current_txn_first_offset = txn_first
+            if txn_first >= 0:
+                entry.begin(txn_first)
             state.entries[producer_id] = entry
+        open_now = [(e.current_txn_first_offset, p) for p, e in state.entries.items() if e.transactional]
+        state.open_transactions = dict(sorted(open_now))
         return state
 
 

@@ -84,7 +84,7 @@ def _read(log: "Log", offset: int, max_bytes: int, max_offset: int, min_one_mess
             end, next_offset = _first_batch_end(segment, position)
     segment.remember(next_offset, end)
     length = end - position
-    return ReadResult(FileRange(segment.file(), position, length), length)
+    return ReadResult(FileRange(segment.file(), position, length), length, False, next_offset)
 
 
 def _first_batch_end(segment: Segment, position: int) -> tuple[int, int]:

@@ -20,10 +20,17 @@ from mainstem.records.batch import (
     NO_PRODUCER_ID,
     BatchHeader,
 )
+from mainstem.records.control import read_marker
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.file_range import HandleCache
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
+from mainstem.storage.producer_state import (
+    ProducerState,
+    snapshot_offsets,
+    snapshot_path,
+    write_snapshot,
+)
+from mainstem.storage.replay import producer_state_at, rebuild_producer_state, replay
 from mainstem.storage.scan import CorruptSegmentError
 from mainstem.storage.segment import (
     INDEX_SUFFIX,
@@ -33,7 +40,12 @@ from mainstem.storage.segment import (
     IndexBuilder,
     Segment,
 )
-from mainstem.storage.truncation import rebuild_producer_state
+from mainstem.storage.transaction_index import (
+    TXN_INDEX_SUFFIX,
+    AbortedTransaction,
+    index_is_sane,
+    write_entries,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -75,11 +87,22 @@ def recover_log(
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
-    for segment in segments[:first]:
-        if not segment.indexes_are_sane():
-            logger.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
-            segment.rebuild_indexes(index_interval_bytes)
+    _repair_indexes(directory, segments[:first], index_interval_bytes)
     return _Recovery(directory, segments, first, index_interval_bytes).run()
+
+
+def _repair_indexes(directory: str, segments: list[Segment], index_interval_bytes: int) -> None:
+    """Make those indexes again that cannot be believed; the segments themselves are."""
+    state: ProducerState | None = None
+    for number, segment in enumerate(segments):
+        if segment.indexes_are_sane() and index_is_sane(directory, segment.base_offset):
+            state = None
+            continue
+        logger.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
+        segment.rebuild_indexes(index_interval_bytes)
+        if state is None:  # else it comes from the segment before
+            state = producer_state_at(directory, segments[: number + 1], segment.base_offset)
+        write_entries(segment.path(TXN_INDEX_SUFFIX), replay(state, segment))
 
 
 class _Recovery:
@@ -104,6 +127,10 @@ class _Recovery:
         self._remove_snapshots_after(start)
         report.producer_state = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
         for number in range(self._first, len(segments)):
+            if number:
+                # As when it was rolled. When retention takes the segments before it, nothing else knows who
+                # had a transaction open.
+                write_snapshot(self._directory, segments[number].base_offset, report.producer_state)
             if not self._scan(segments[number]):
                 self._remove_segments(segments[number + 1 :])
                 del segments[number + 1 :]
@@ -119,16 +146,20 @@ class _Recovery:
         self._report.scanned_segments += 1
         self._report.log_end_offset = max(self._report.log_end_offset, segment.base_offset)
         builder = IndexBuilder(segment.base_offset, self._index_interval_bytes)
+        aborted: list[AbortedTransaction] = []
         damage = None
         try:
-            self._scan_batches(segment, builder)
+            self._scan_batches(segment, builder, aborted)
         except CorruptSegmentError as error:
             damage = error
             self._cut(segment, error)
         segment.install_indexes(builder)
+        write_entries(segment.path(TXN_INDEX_SUFFIX), aborted)
         return damage is None
 
-    def _scan_batches(self, segment: Segment, builder: IndexBuilder) -> None:
+    def _scan_batches(
+        self, segment: Segment, builder: IndexBuilder, aborted: list[AbortedTransaction]
+    ) -> None:
         report, fd, end = self._report, segment.file().fd, segment.size
         position = 0
         while position < end:
@@ -143,7 +174,10 @@ class _Recovery:
             if header.partition_leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id != NO_PRODUCER_ID:
-                report.producer_state.record(header)
+                marker = read_marker(os.pread(fd, header.size, position)) if header.is_control else None
+                ended = report.producer_state.record(header, marker)
+                if ended is not None:
+                    aborted.append(ended)
             report.log_end_offset = header.next_offset
             position += header.size
 
@@ -169,7 +203,7 @@ class _Recovery:
             self._report.removed_segments += 1
             self._report.truncated_bytes += segment.size
             segment.close()
-            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, LOG_SUFFIX):
                 remove_path(segment.path(suffix))
 
     def _remove_snapshots_after(self, offset: int) -> None:

@@ -12,6 +12,7 @@ from mainstem.storage.block_reserve import FIRST_RESERVE_AT
 from mainstem.storage.file_range import FileHandle, HandleCache
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from mainstem.storage.scan import begins_batch, find_offset, iter_batch_headers, last_boundary
+from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 DELETED_SUFFIX = ".deleted"
-SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, ".snapshot")
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 NO_TIMESTAMP = -1

@@ -1,20 +1,11 @@
 """Cutting a log back, as a follower does whose end differs from its leader's."""
 
 import logging
-import os
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from mainstem.records.batch import NO_PRODUCER_ID
-from mainstem.storage.producer_state import (
-    ProducerState,
-    load_snapshot,
-    snapshot_offsets,
-    snapshot_path,
-)
+from mainstem.storage.replay import rebuild_producer_state
 from mainstem.storage.rolling import new_segment
-from mainstem.storage.scan import iter_batch_headers
-from mainstem.storage.segment import Segment
+from mainstem.storage.transactions import truncate_index
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log
@@ -38,6 +29,7 @@ def truncate_to(log: "Log", offset: int, now_ms: int) -> bool:
             while log.bases[-1] > offset:
                 remove_segment(log, len(log.segments) - 1, now_ms)
             log.active_segment.truncate_to(offset)
+            truncate_index(log, offset)
             log.log_end_offset = offset
             log.log_start_offset = min(log.log_start_offset, offset)
             log.leader_epochs.truncate_from_end(offset)
@@ -72,6 +64,7 @@ def _start_at(log: "Log", offset: int, now_ms: int) -> None:
     old = log.segments[0]
     if old.base_offset == offset:
         old.cut_at(0, offset)
+        truncate_index(log, offset)
     else:
         replacement = new_segment(log, offset, now_ms)
         log.segments.append(replacement)
@@ -88,41 +81,8 @@ def remove_segment(log: "Log", number: int, now_ms: int) -> None:
     """Take a segment out of the log; its files are renamed now and removed later."""
     segment = log.segments.pop(number)
     log.bases.pop(number)
+    log.aborted.forget(segment.base_offset)
     if log.segments:
         log.active_segment = log.segments[-1]
     for path in segment.mark_deleted():
         log.environment.deletions.add(path, now_ms + log.config.file_delete_delay_ms)
-
-
-def rebuild_producer_state(directory: str, segments: list[Segment], end_offset: int) -> ProducerState:
-    """The producers as of `end_offset`: the newest snapshot before it, and the headers of what follows.
-
-    Snapshots of offsets beyond the end are removed; they describe batches that are gone.
-    """
-    state, start = ProducerState(), segments[0].base_offset
-    for offset in reversed(snapshot_offsets(os.listdir(directory))):
-        if offset > end_offset or offset < start:
-            os.unlink(snapshot_path(directory, offset))
-        elif (loaded := load_snapshot(directory, offset)) is not None:
-            state, start = loaded, offset
-            break
-    replay(state, segments, start, end_offset)
-    return state
-
-
-def replay(state: ProducerState, segments: list[Segment], start: int, end: int) -> None:
-    """Bring the state from `start` to `end` by the headers of the batches between them."""
-    if start >= end:
-        return
-    bases = [segment.base_offset for segment in segments]
-    for segment in segments[max(0, bisect_right(bases, start) - 1) :]:
-        if segment.base_offset >= end:
-            break
-        position = segment.position_of(start)
-        if position is None:
-            continue
-        for _, header in iter_batch_headers(segment.file().fd, position, segment.size):
-            if header.base_offset >= end:
-                return
-            if header.producer_id != NO_PRODUCER_ID:
-                state.record(header)

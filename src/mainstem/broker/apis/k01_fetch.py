@@ -3,7 +3,8 @@
 v7 sessions (KIP-227), v9 and v12 leader epochs and diverging epochs (KIP-320, KIP-595), v11 rack id
 (KIP-392: no other replica to prefer yet), v13 topic ids (KIP-516), v15 replica state (KIP-903), v16 the
 current leader in errors (KIP-951), v17 directory id (KIP-853), v18 high watermark of the replica
-(KIP-1166). Not there yet: fetches by followers, which need replication.
+(KIP-1166). Readers of committed records (isolation level 1) get what is before the last stable offset, and
+which transactions in it were aborted. Not there yet: fetches by followers, which need replication.
 """
 
 import random
@@ -14,6 +15,7 @@ from mainstem.broker.context import RequestContext
 from mainstem.broker.fetch_session import FetchContext, FetchedPartition
 from mainstem.broker.partition import Partition
 from mainstem.protocol.apis.k01_fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -53,6 +55,7 @@ class Fetch:
 
     __slots__ = (
         "_available",
+        "_committed",
         "_context",
         "_ctx",
         "_is_follower",
@@ -70,6 +73,7 @@ class Fetch:
         self._ctx = ctx
         self._request = request
         self._context = context
+        self._committed = request.isolation_level == _READ_COMMITTED
         state = request.replica_state
         self._is_follower = (request.replica_id if state is None else state.replica_id) >= 0
         self._results: list[tuple[FetchedPartition, PartitionData, int]] = []
@@ -104,18 +108,27 @@ class Fetch:
             data = PartitionData(
                 partition_index=asked.partition,
                 high_watermark=leader.high_watermark,
-                last_stable_offset=leader.high_watermark,
+                last_stable_offset=partition.log.last_stable_offset(leader.high_watermark),
                 log_start_offset=partition.log.log_start_offset,
-                aborted_transactions=[] if self._request.isolation_level == _READ_COMMITTED else None,
+                aborted_transactions=[] if self._committed else None,
                 records=b"",
             )
             if asked.last_fetched_epoch >= 0 and self._diverges(partition, asked, data):
                 return data, 0
-            result = partition.read(asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0)
+            result = partition.read(
+                asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0, self._committed
+            )
             self._available[partition] = result.size
             if result.records is None:
                 return data, 0
             data.records = result.records
+            if self._committed and partition.log.aborted:
+                data.aborted_transactions = [
+                    AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                    for producer_id, first_offset in partition.log.aborted_transactions(
+                        asked.fetch_offset, result.next_offset
+                    )
+                ]
             return data, result.size
         except KafkaError as error:
             return self._error(asked, error.code), 0
@@ -226,7 +239,7 @@ class Fetch:
                 self._finish()
                 return
             try:
-                result = partition.read(asked.fetch_offset, asked.max_bytes, True)
+                result = partition.read(asked.fetch_offset, asked.max_bytes, True, self._committed)
             except KafkaError:
                 self._finish()
                 return

@@ -1,6 +1,7 @@
 """ListOffsets (key 2), versions 1 to 11.
 
-Earliest (-2), latest (-1) and by timestamp in all versions; v4 leader epochs; v7 the offset of the
+Earliest (-2), latest (-1) and by timestamp in all versions; v2 isolation levels: for readers of committed
+records the last stable offset is the end; v4 leader epochs; v7 the offset of the
 largest timestamp (-3, KIP-734); v8 earliest local (-4), v9 latest tiered (-5) and v11 earliest pending
 upload (-6), which are answered as Kafka answers them for a topic without tiered storage.
 """
@@ -26,6 +27,8 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
+
+_READ_COMMITTED: Final = 1
 
 _SERVED_SINCE: Final = {
     LATEST: 1,
@@ -67,7 +70,7 @@ def _list_partition(
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.node.replicas.by_topic(topic, part.partition_index)
         partition.check_leader_epoch(part.current_leader_epoch)
-        found = _find_offset(partition, part.timestamp)
+        found = _find_offset(partition, part.timestamp, request.isolation_level == _READ_COMMITTED)
     except KafkaError as error:
         answer.error_code = error.code
         return answer
@@ -76,16 +79,17 @@ def _list_partition(
     return answer
 
 
-def _find_offset(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
+def _find_offset(partition: Partition, timestamp: int, read_committed: bool) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch) of what was asked for, or None when there is no such record."""
     log, leader = partition.log, partition.leader
+    end_offset = partition.last_stable_offset if read_committed else leader.high_watermark
     if timestamp == LATEST:
-        return -1, leader.high_watermark, leader.leader_epoch
+        return -1, end_offset, leader.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or found[1] >= leader.high_watermark:
+    if found is None or found[1] >= end_offset:
         return None
     return found
