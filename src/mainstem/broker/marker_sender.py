@@ -47,6 +47,8 @@ def write_marker(
     topic, index = place
     try:
         partition = node.replicas.by_topic(topic, index)
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker needs a producer id and an epoch")
         if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
         if topic == CONSUMER_OFFSETS:

@@ -44,7 +44,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
         # Of transactions that are named twice the last one counts, as Kafka has it.
         transactions = list({entry.transactional_id: entry for entry in request.transactions}.values())
     refused: list[AddPartitionsToTxnResult] = []
-    asked: list[str] = []
+    asked: list[AddPartitionsToTxnTransaction] = []
     parts: list[tuple[str, Any, Any]] = []
     for transaction in transactions:
         places = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
@@ -52,11 +52,11 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
         if errors:
             refused.append(_result(ctx.version, transaction.transactional_id, errors))
         else:
-            asked.append(transaction.transactional_id)
+            asked.append(transaction)
             parts.append(_part(ctx.version, transaction, places))
 
     def assemble(answers: list[dict[Place, ErrorCode]]) -> AddPartitionsToTxnResponse:
-        results = refused + [_result(ctx.version, *answer) for answer in zip(asked, answers, strict=True)]
+        results = refused + [_answer(ctx.version, *answer) for answer in zip(asked, answers, strict=True)]
         if ctx.version >= _BATCHED_SINCE:
             return AddPartitionsToTxnResponse(results_by_transaction=results)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
@@ -105,13 +105,34 @@ def _part(
     )
 
 
+def _answer(
+    version: int, transaction: AddPartitionsToTxnTransaction, errors: Mapping[Place, ErrorCode]
+) -> AddPartitionsToTxnResult:
+    """The coordinator's word. Partitions that were to be added are answered as they were asked for, the empty
+    topics and those named twice too.
+    """
+    if transaction.verify_only:
+        return _result(version, transaction.transactional_id, errors)
+    topics = [
+        AddPartitionsToTxnTopicResult(
+            topic.name, [_partition(version, index, errors[topic.name, index]) for index in topic.partitions]
+        )
+        for topic in transaction.topics
+    ]
+    return AddPartitionsToTxnResult(transaction.transactional_id, topics)
+
+
 def _result(
     version: int, transactional_id: str, errors: Mapping[Place, ErrorCode]
 ) -> AddPartitionsToTxnResult:
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (topic, index), error in errors.items():
-        if error == ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
-            error = ErrorCode.INVALID_PRODUCER_EPOCH
         found = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic))
-        found.results_by_partition.append(AddPartitionsToTxnPartitionResult(index, error))
+        found.results_by_partition.append(_partition(version, index, error))
     return AddPartitionsToTxnResult(transactional_id, list(topics.values()))
+
+
+def _partition(version: int, index: int, error: ErrorCode) -> AddPartitionsToTxnPartitionResult:
+    if error == ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return AddPartitionsToTxnPartitionResult(index, error)

@@ -82,6 +82,8 @@ def _places(entry: WritableTxnMarker) -> list[Place]:
 def _response(results: dict[int, dict[Place, ErrorCode]]) -> WriteTxnMarkersResponse:
     response = WriteTxnMarkersResponse()
     for producer_id, errors in results.items():
+        if not errors:
+            continue  # Kafka leaves out the markers that go nowhere
         topics: dict[str, WritableTxnMarkerTopicResult] = {}
         for (topic, index), error in errors.items():
             found = topics.setdefault(topic, WritableTxnMarkerTopicResult(name=topic))
