@@ -84,5 +84,7 @@ class TxnWorld(World):
         for place in pending.places():
             for producer_id in pending.at(place):
                 places.setdefault(producer_id, []).append(tuple(place))
-        assert all(sorted(pending.of_producer(known)) == sorted(at) for known, at in places.items())
+        assert {known: sorted(at) for known, at in pending._by_producer.items()} == {
+            known: sorted(at) for known, at in places.items()
+        }
         return places

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from mainstem.coordinator.group import pending_offsets
 from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
 from mainstem.coordinator.group.offset_replay import OffsetReplay
 from mainstem.coordinator.group.offset_store import CommittedOffset
-from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place
+from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place, Positions
 from tests.sim.txn_offsets_world import SimulatedWorld, Violation
 
 SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
@@ -47,20 +48,14 @@ def _forget_nothing(self: PendingOffsets, changes: list[PendingChange]) -> None:
     pass
 
 
-def _take_what_is_there(
-    self: PendingOffsets, producer_id: int, place: Place, commit: bool
-) -> CommittedOffset | None:
-    """No other transaction is told."""
-    positions = dict(self.at(place))
-    committed = positions.pop(producer_id)
-    self.put(place, positions)
-    return committed if commit else None
+def _overtake_nobody(positions: Positions, producer_id: int, overtakes: bool) -> Positions:
+    return _without(positions, producer_id, False)
 
 
-def _take_either_way(
-    self: PendingOffsets, producer_id: int, place: Place, commit: bool
-) -> CommittedOffset | None:
-    return _take(self, producer_id, place, True)
+def _commit_either_way(
+    self: PendingOffsets, producer_id: int, commit: bool
+) -> list[tuple[Place, CommittedOffset]]:
+    return _end(self, producer_id, True)
 
 
 def _pass_over(self: OffsetReplay, producer_id: int, key: bytes, value: bytes | None) -> None:
@@ -79,7 +74,8 @@ def _only_committed(self: OffsetCleanup, group_id: str, topic: str) -> bool:
         self._pending = pending
 
 
-_take = PendingOffsets.take
+_end = PendingOffsets.end
+_without = pending_offsets._without
 _delete_others = OffsetCleanup._delete_others
 
 
@@ -89,15 +85,15 @@ _delete_others = OffsetCleanup._delete_others
         (PendingOffsets, "overtake", _leave, "other offsets"),
         (PendingOffsets, "clear", _leave, "other"),
         (PendingOffsets, "restore", _forget_nothing, "other"),
-        (PendingOffsets, "take", _take_what_is_there, "other offsets"),
-        (PendingOffsets, "take", _take_either_way, "other offsets"),
+        (PendingOffsets, "end", _commit_either_way, "other offsets"),
+        (pending_offsets, "_without", _overtake_nobody, "other offsets"),
         (OffsetReplay, "replay_transactional", _pass_over, "other"),
         (OffsetReplay, "replay_transactional", _count_at_once, "other"),
         (OffsetCleanup, "_delete_others", _only_committed, "other"),
     ],
 )
 def test_a_broken_coordinator_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, broken: Callable[..., Any], rule: str
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, broken: Callable[..., Any], rule: str
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
     with pytest.raises(Violation, match=rule):

@@ -128,10 +128,13 @@ class OffsetStore:
         of_topic = self.of_group(group_id).get(topic)
         return None if of_topic is None else of_topic.partitions.get(partition)
 
+    def look(self, group_id: str, topic: str) -> TopicOffsets:
+        """Not to put offsets into: it is not kept when there are none."""
+        return self.of_group(group_id).get(topic) or TopicOffsets(group_id, topic)
+
     def key(self, group_id: str, topic: str, partition: int) -> bytes:
         """The key of a record of this partition, whether or not there is an offset."""
-        of_topic = self.of_group(group_id).get(topic)
-        return (TopicOffsets(group_id, topic) if of_topic is None else of_topic).key(partition)
+        return self.look(group_id, topic).key(partition)
 
     def open(self, group_id: str, topic: str) -> TopicOffsets:
         """To put offsets into, at least one."""

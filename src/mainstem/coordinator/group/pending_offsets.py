@@ -50,9 +50,6 @@ class PendingOffsets:
         """Not to be changed by the caller."""
         return self.by_group.get(group_id) or {}
 
-    def of_producer(self, producer_id: int) -> list[Place]:
-        return list(self._by_producer.get(producer_id, ()))
-
     def places(self) -> Iterator[Place]:
         for of_group in self.by_group.values():
             yield from of_group
@@ -76,8 +73,13 @@ class PendingOffsets:
 
     def add(self, producer_id: int, place: Place, committed: CommittedOffset) -> PendingChange:
         """The newest position of this producer, after all others."""
-        others = {other: known for other, known in self.at(place).items() if other != producer_id}
-        return self.put(place, others | {producer_id: committed})
+        known = self.at(place)
+        if known:
+            others = {other: position for other, position in known.items() if other != producer_id}
+            return self.put(place, others | {producer_id: committed})
+        self.by_group.setdefault(place.group_id, {})[place] = {producer_id: committed}
+        self._by_producer.setdefault(producer_id, {})[place] = None
+        return place, {}
 
     def overtake(self, place: Place) -> PendingChange:
         """A newer position was committed."""
@@ -87,20 +89,34 @@ class PendingOffsets:
         """The position was deleted, with whatever transactions may still say of it."""
         return self.put(place, {})
 
-    def take(self, producer_id: int, place: Place, commit: bool) -> CommittedOffset | None:
-        """The producer's transaction has ended: the position that is committed by that, if any."""
-        positions = self.at(place)
-        committed = positions[producer_id]
-        kept: Positions = {}
-        older = commit and committed is not None
-        for other, known in positions.items():
-            if other == producer_id:
-                older = False
+    def end(self, producer_id: int, commit: bool) -> list[tuple[Place, CommittedOffset]]:
+        """The producer's transaction is over: the positions that are committed by that."""
+        committed: list[tuple[Place, CommittedOffset]] = []
+        for place in self._by_producer.pop(producer_id, ()):
+            of_group = self.by_group[place.group_id]
+            positions = of_group[place]
+            position = positions[producer_id]
+            if len(positions) > 1:
+                of_group[place] = _without(positions, producer_id, commit and position is not None)
             else:
-                kept[other] = None if older else known
-        self.put(place, kept)
-        return committed if commit else None
+                del of_group[place]
+                if not of_group:
+                    del self.by_group[place.group_id]
+            if commit and position is not None:
+                committed.append((place, position))
+        return committed
 
     def restore(self, changes: list[PendingChange]) -> None:
         for place, before in reversed(changes):
             self.put(place, before)
+
+
+def _without(positions: Positions, producer_id: int, overtakes: bool) -> Positions:
+    """What is left when one transaction is over. If it has committed a position, older ones are overtaken."""
+    kept: Positions = {}
+    for other, known in positions.items():
+        if other == producer_id:
+            overtakes = False
+        else:
+            kept[other] = None if overtakes else known
+    return kept

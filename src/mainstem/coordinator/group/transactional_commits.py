@@ -98,20 +98,21 @@ class TransactionalCommits:
         changes: list[PendingChange],
     ) -> TxnOffsetCommitResponseTopic:
         """Keep the offsets of one topic for the end of the transaction."""
+        group_id, producer_id = request.group_id, request.producer_id
         name, topic_id = topic.name, self._topic_id(topic.name)
+        of_topic = self._store.look(group_id, name)
         answer = TxnOffsetCommitResponseTopic(name, [])
         for part in topic.partitions:
             index, metadata = part.partition_index, part.committed_metadata
-            if self._is_too_long(metadata):
+            if metadata and self._is_too_long(metadata):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 answer.partitions.append(TxnOffsetCommitResponsePartition(index, error))
                 continue
             committed = CommittedOffset(
                 part.committed_offset, part.committed_leader_epoch, metadata or "", now_ms, topic_id=topic_id
             )
-            records.append((self._store.key(request.group_id, name, index), committed.encode()))
-            place = Place(request.group_id, name, index)
-            changes.append(self._pending.add(request.producer_id, place, committed))
+            records.append((of_topic.key(index), committed.encode()))
+            changes.append(self._pending.add(producer_id, Place(group_id, name, index), committed))
             answer.partitions.append(TxnOffsetCommitResponsePartition(index, 0))
         return answer
 
@@ -130,7 +131,5 @@ class TransactionalCommits:
 
     def ended(self, producer_id: int, commit: bool) -> None:
         """The marker is in the log: what waited for it counts from now on, or never."""
-        for place in self._pending.of_producer(producer_id):
-            committed = self._pending.take(producer_id, place, commit)
-            if committed is not None:
-                self._store.put(*place, committed)
+        for place, committed in self._pending.end(producer_id, commit):
+            self._store.put(*place, committed)
