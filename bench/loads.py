@@ -93,11 +93,35 @@ class Loader:
         load += ["--count", str(_REQUESTS_MAX), "--seconds", str(seconds)]
         return self._own(self.tools.commits, topic, load)
 
+    def transactions(
+        self, topic: str, partitions: int, group: str, producers: int, seconds: int
+    ) -> dict[str, float]:
+        """Ten records of 100 B over the partitions and an offset in each; a producer makes one at a time."""
+        load = ["--partitions", str(partitions), "--group", group, "--producers", str(producers)]
+        load += ["--records", "10", "--size", "100", "--seconds", str(seconds)]
+        return self._own(self.tools.transactions, topic, load)
+
+    def produce_idempotent(
+        self, topic: str, messages: int, size_bytes: int, transaction_ms: int
+    ) -> Throughput:
+        """As fast as librdkafka can, in transactions of this length, or with 0 in none."""
+        load = ["--messages", str(messages), "--size", str(size_bytes)]
+        load += ["--transaction-ms", str(transaction_ms)]
+        done = self._own(self.tools.txn_produce, topic, load)
+        return Throughput(messages, size_bytes, done["seconds"])
+
     def consume_side_by_side(
-        self, topic: str, consumers: int, messages: int, size_bytes: int, group: str | None
+        self,
+        topic: str,
+        consumers: int,
+        messages: int,
+        size_bytes: int,
+        group: str | None,
+        isolation: str = "read_committed",
     ) -> Throughput:
         """One partition to a consumer, as a member of the group or taken by itself; all from the start."""
         load = ["--consumers", str(consumers), "--messages", str(messages), "--group", group or ""]
+        load += ["--isolation", isolation]
         done = self._own(self.tools.consumers, topic, load)
         if done["bytes"] < messages * size_bytes:
             raise BenchError(f"only {done['bytes']} bytes were consumed of {messages} messages")

@@ -25,6 +25,7 @@ _NEEDED = re.compile(r"(configure|Makefile|config|dev-conf|src/|examples/|mklove
 _LEFT_OUT = ("ssl", "gssapi", "curl", "zstd", "zlib", "lz4-ext", "syslog", "regex-ext")
 _SYSTEM_LIBRARIES = ("-lm", "-ldl", "-lpthread", "-lrt")
 _SHARED = ("wire", "closed_loop")  # sources that are linked into every generator of ours
+_CLIENT_HEADER = "client.h"  # of those that use librdkafka
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Tools:
     idle: Path
     rdkafka: Path
     consumers: Path
+    transactions: Path
+    txn_produce: Path
 
 
 def build_tools() -> Tools:
@@ -50,6 +53,8 @@ def build_tools() -> Tools:
         idle=_build_own("idle"),
         rdkafka=_build_rdkafka_performance(),
         consumers=_build_own("consumers", with_librdkafka=True),
+        transactions=_build_own("transactions", with_librdkafka=True),
+        txn_produce=_build_own("txn_produce", with_librdkafka=True),
     )
 
 
@@ -67,15 +72,21 @@ def compile_command(name: str, program: Path, *, with_librdkafka: bool = False) 
 def _build_own(name: str, *, with_librdkafka: bool = False) -> Path:
     program = _BUILD / name
     used = [f"{name}.c", *(f"{shared}{end}" for shared in _SHARED for end in (".c", ".h"))]
+    used += [_CLIENT_HEADER] * with_librdkafka
     newest = max((_SOURCES / file).stat().st_mtime for file in used)
     if not program.exists() or program.stat().st_mtime < newest:
         _run(compile_command(name, program, with_librdkafka=with_librdkafka), _FOLDER)
     return program
 
 
+def library_path() -> Path:
+    """Where librdkafka is once it was built."""
+    return _LIBRDKAFKA / "src" / "librdkafka.a"
+
+
 def _library() -> Path:
     """librdkafka itself, built when it is not there."""
-    library = _LIBRDKAFKA / "src" / "librdkafka.a"
+    library = library_path()
     if library.exists():
         return library
     print("building librdkafka into bench/build (about a minute, once)", flush=True)

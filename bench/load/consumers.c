@@ -3,15 +3,14 @@
  * members of a group, or, without --group, each with the partition that it takes itself. Nothing else
  * differs, so the two rates show what the group costs. Prints one line of JSON (messages, bytes, seconds).
  * Usage: consumers --port P --topic T --messages N [--group G] [--host H] [--consumers 4]
- *        [--commit-ms 500] [--seconds 120]
+ *        [--commit-ms 500] [--isolation read_committed] [--seconds 120]
  * The topic has as many partitions as there are consumers. Joining does not count: the clock starts when
  * every consumer has its partition, and all of them begin to fetch at that moment. It stops at the Nth
  * message.
  */
-#include "wire.h"
+#include "client.h"
 
 #include <pthread.h>
-#include <rdkafka.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,18 +31,13 @@ struct consumer {
 
 struct run {
     struct target target;
-    const char *group;
+    const char *group, *isolation;
     long count, messages;
     uint64_t deadline_ns;
     atomic_long with_share, received, received_bytes;
     atomic_int started, ended;
     struct consumer consumers[CONSUMERS_MAX];
 };
-
-static void configure(rd_kafka_conf_t *conf, const char *name, const char *value) {
-    char error[256];
-    if (rd_kafka_conf_set(conf, name, value, error, sizeof error) != RD_KAFKA_CONF_OK) die("%s", error);
-}
 
 /* Remembers the partitions and takes none of them yet. A share is exactly one partition. */
 static void get(struct consumer *consumer, const rd_kafka_topic_partition_list_t *partitions) {
@@ -102,38 +96,26 @@ static void *consume(void *context) {
 
 static rd_kafka_t *new_consumer(struct consumer *consumer, const char *commit_ms) {
     struct run *run = consumer->run;
-    char address[64], error[256];
-    snprintf(address, sizeof address, "%s:%d", run->target.host, run->target.port);
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    configure(conf, "bootstrap.servers", address);
-    configure(conf, "broker.address.family", "v4");
+    rd_kafka_conf_t *conf = new_conf(run->target, consumer);
+    configure(conf, "isolation.level", run->isolation);
     /* When its queue is full the client pauses; the default second would measure the pause. */
     configure(conf, "fetch.queue.backoff.ms", "1");
     configure(conf, "group.id", run->group ? run->group : "none"); /* the library wants one */
     configure(conf, "enable.auto.commit", run->group ? "true" : "false");
     configure(conf, "auto.commit.interval.ms", commit_ms);
     configure(conf, "heartbeat.interval.ms", "500"); /* while it forms: what the others did is learnt soon */
-    rd_kafka_conf_set_opaque(conf, consumer);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error);
-    if (!handle) die("no consumer: %s", error);
+    rd_kafka_t *handle = new_client(RD_KAFKA_CONSUMER, conf);
     rd_kafka_poll_set_consumer(handle);
     return handle;
-}
-
-/* A member of a group has learnt where the partitions are by the time it gets one: so shall the others. */
-static void learn_leaders(struct consumer *consumer) {
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(consumer->handle, consumer->run->target.topic, NULL);
-    const struct rd_kafka_metadata *metadata;
-    if (rd_kafka_metadata(consumer->handle, 0, topic, &metadata, 10000)) die("no metadata");
-    rd_kafka_metadata_destroy(metadata); /* the handle keeps what it needs, and the topic */
 }
 
 static void start(struct consumer *consumer, int number, const char *commit_ms) {
     struct run *run = consumer->run;
     consumer->handle = new_consumer(consumer, commit_ms);
     consumer->queue = rd_kafka_queue_get_consumer(consumer->handle);
-    learn_leaders(consumer);
+    /* A member of a group has learnt where the partitions are when it gets one: so shall the others. */
+    known_topic(consumer->handle, run->target.topic);
     rd_kafka_topic_partition_list_t *wanted = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(wanted, run->target.topic, run->group ? RD_KAFKA_PARTITION_UA : number);
     if (!run->group)
@@ -159,6 +141,7 @@ int main(int argc, char **argv) {
     run.target = target_arguments(argc, argv);
     run.group = text_argument(argc, argv, "--group", "");
     if (!*run.group) run.group = NULL;
+    run.isolation = text_argument(argc, argv, "--isolation", "read_committed");
     run.count = argument(argc, argv, "--consumers", 4, 1, CONSUMERS_MAX);
     run.messages = argument(argc, argv, "--messages", 0, 1, 100000000);
     run.deadline_ns = now_ns() + (uint64_t)argument(argc, argv, "--seconds", 120, 1, 600) * 1000000000u;

@@ -37,6 +37,8 @@ class Sizes:
     consume_rounds: int = 2
     idle_groups: int = 1_000
     idle_groups_seconds: float = 15.0
+    transactions_seconds: int = 8
+    txn_rounds: int = 2
 
 
 QUICK = Sizes(
@@ -56,6 +58,8 @@ QUICK = Sizes(
     consume_rounds=1,
     idle_groups=100,
     idle_groups_seconds=6.0,
+    transactions_seconds=2,
+    txn_rounds=1,
 )
 
 
