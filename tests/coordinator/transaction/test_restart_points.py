@@ -9,6 +9,7 @@ import pytest
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
+from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest
 from mainstem.protocol.errors import ErrorCode
@@ -36,6 +37,12 @@ def _harness(markers: _Markers) -> Harness:
     return Harness(lambda: TransactionCoordinator(BrokerConfig({}), topics, lambda: 0, markers))
 
 
+def _add(harness: Harness, place: TopicPartition, version: int) -> None:
+    harness.send(
+        lambda m, token, now: m.add_partitions(_ID, _PRODUCER, 0, [place], False, version, token, now)
+    )
+
+
 def _end(harness: Harness, epoch: int, commit: bool, version: int) -> Any:
     request = EndTxnRequest(_ID, _PRODUCER, epoch, commit)
     return harness.send(lambda m, token, now: m.end_txn(request, version, token, now)).answer
@@ -56,11 +63,7 @@ def _whole_life(commit: bool, version: int) -> list[tuple[bytes, bytes | None]]:
     request = InitProducerIdRequest(_ID, 60_000)
     harness.send(lambda m, token, now: m.init_producer_id(request, 5, _PRODUCER, token, now))
     for place in _PLACES:
-        harness.send(
-            lambda m, token, now, place=place: m.add_partitions(
-                _ID, _PRODUCER, 0, [place], False, 2 if version == 5 else 0, token, now
-            )
-        )
+        _add(harness, place, 2 if version == 5 else 0)
     _end(harness, 0, commit, version)
     _write_markers(harness, markers.due[0])
     assert len(harness.log) == 5
