@@ -17,8 +17,10 @@ from typing import Any
 import msgspec
 
 from mainstem.protocol.errors import ErrorCode
-from mainstem.records.batch import read_header
+from mainstem.records.batch import BatchHeader, read_header
 from mainstem.records.compression import Codec
+from mainstem.records.control import control_type_of
+from mainstem.records.record import iter_records
 from tests.support.target import Target
 
 _SETTLED_SECONDS_MAX = 10
@@ -26,7 +28,7 @@ _FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
 # Texts for people: each broker has its own words, and Mainstem has them where Kafka leaves them out.
 _LEFT_OUT = {"throttle_time_ms", "error_message"}
 _TEXTS = {"documentation", "batch_index_error_message"}
-_TIMES = {"log_append_time_ms"}
+_TIMES = {"log_append_time_ms", "transaction_start_time_ms", "last_timestamp"}
 _NODES = {"leader_id", "controller_id", "node_id", "broker_id", "replica_nodes", "isr_nodes", "resource_name"}
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 
@@ -40,9 +42,11 @@ class Transcript:
         self._lines: list[str] = []
         self._stand_ins: dict[Any, str] = {bytes(16): "<zero>"}
 
-    def stand_in(self, value: str | bytes | int, name: str) -> Any:
-        """Write `<name>` wherever this string, id or number stands alone in an answer."""
-        self._stand_ins[value] = f"<{name}>"
+    def stand_in(self, value: str | bytes | int, name: str, field: str = "") -> Any:
+        """Write `<name>` wherever this string, id or number stands alone in an answer. A number that is small
+        needs the name of the field that it stands in.
+        """
+        self._stand_ins[(field, value) if field else value] = f"<{name}>"
         return value
 
     def note(self, title: str, answer: Any) -> None:
@@ -81,9 +85,8 @@ class Transcript:
         lines: list[str] = []
         for field in msgspec.structs.fields(struct):
             value = getattr(struct, field.name)
-            if field.name != "error_code" and (
-                value == _default(field) or _is_noise(struct, field.name, value)
-            ):
+            is_empty = value == _default(field) and not self._is_stand_in(field.name, value)
+            if field.name != "error_code" and (is_empty or _is_noise(struct, field.name, value)):
                 continue
             lines += self._field(field.name, value, depth)
         return lines
@@ -102,6 +105,9 @@ class Transcript:
         else:
             yield f"{indent}{name}: {self._text(name, value)}"
 
+    def _is_stand_in(self, name: str, value: Any) -> bool:
+        return isinstance(value, int) and (name, value) in self._stand_ins
+
     def _text(self, name: str, value: Any) -> str:
         if name.endswith("error_code"):
             return _ERROR_NAMES[value]
@@ -115,8 +121,9 @@ class Transcript:
             return f"[{', '.join(self._text(name, element) for element in value)}]"
         if name in _NODES and str(value) == str(self._target.node_id):
             return "<node>"
-        if value in self._stand_ins:
-            return self._stand_ins[value]
+        for key in ((name, value), value):
+            if key in self._stand_ins:
+                return self._stand_ins[key]
         return "<another session>" if name == "session_id" else repr(value)
 
 
@@ -148,7 +155,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def describe_records(data: Any) -> str:
-    """The whole batches of a records field: offsets, codec, leader epoch.
+    """The whole batches of a records field: offsets, codec or kind of marker, leader epoch.
 
     What follows the last whole one is left out: a broker may cut at the byte limit or at a batch, clients
     ignore the difference.
@@ -162,8 +169,17 @@ def describe_records(data: Any) -> str:
         header = read_header(data, position)
         if position + header.size > len(data):
             break
-        codec = Codec(header.attributes & 7).name.lower()
+        kind = _kind(header, data[position : position + header.size])
         last = header.base_offset + header.last_offset_delta
-        batches.append(f"{header.base_offset}..{last} {codec} epoch {header.partition_leader_epoch}")
+        batches.append(f"{header.base_offset}..{last} {kind} epoch {header.partition_leader_epoch}")
         position += header.size
     return f"[{', '.join(batches)}]"
+
+
+def _kind(header: BatchHeader, batch: bytes) -> str:
+    if header.is_control:
+        marker = control_type_of(next(iter_records(batch)).key)
+        name = marker.name.lower() if marker is not None else "unknown"
+        return f"{name} marker of producer epoch {header.producer_epoch},"
+    codec = Codec(header.attributes & 7).name.lower()
+    return f"{codec} transactional" if header.is_transactional else codec
