@@ -10,22 +10,26 @@ from pathlib import Path
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
 from tests.cli.group_members import commit
+from tests.cli.open_transactions import producer
 from tests.support.target import unique_name
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
-def on_terminal(broker: Broker, *arguments: str) -> str:
-    """What a terminal shows of the command, without colours and cursor movements."""
+def on_terminal(broker: Broker, *arguments: str, typed: str | None = None, code: int = 0) -> str:
+    """What a terminal shows of the command, without colours and cursor movements. With something typed, the
+    command is asked at the terminal too.
+    """
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mainstem", *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if typed is None else terminal,
         stdout=terminal,
         stderr=terminal,
         env=os.environ | {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers, "TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(terminal)
+    os.write(controller, (typed or "").encode())
     shown = b""
     try:
         while chunk := os.read(controller, 4096):
@@ -33,7 +37,7 @@ def on_terminal(broker: Broker, *arguments: str) -> str:
     except OSError:  # the other end is closed: the command has ended
         pass
     os.close(controller)
-    assert process.wait(60) == 0
+    assert process.wait(60) == code
     return _ESCAPE.sub("", shown.decode())
 
 
@@ -58,6 +62,18 @@ def test_groups_and_plans_are_tables_on_a_terminal(broker: Broker, mainstem: Mai
     plan, _, remark = planned.partition("nothing is changed yet")
     assert re.search(rf"{topic}\s+0\s+0\s+0\s+0\s", plan)
     assert "--execute" in remark
+
+
+def test_transactions_are_a_table_and_are_not_ended_unasked(broker: Broker) -> None:
+    name = unique_name("txn")
+    producer(broker.bootstrap_servers, name)
+    listed = on_terminal(broker, "transactions", "list")
+    assert re.search(r"transactional id\s+state\s+producer\s+coordinator", listed)
+    assert re.search(rf"{name}\s+Empty\s+\d+\s+1", listed)
+    refused = on_terminal(broker, "transactions", "fence", name, typed="n\n", code=1)
+    assert f"Fence {name}?" in refused
+    assert "not done, as you said" in refused
+    assert f"fenced {name}: " in on_terminal(broker, "transactions", "fence", name, typed="y\n")
 
 
 def test_the_title_of_a_description_stays_on_one_line(broker: Broker, mainstem: Mainstem) -> None:

@@ -22,10 +22,9 @@ from mainstem.storage.checkpoints import (
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
 from mainstem.storage.producer_state import ProducerState
+from mainstem.storage.transaction_index import ENTRY as ABORTED_ENTRY
 
 Reader = Callable[[Path], Iterator[Entry]]
-
-_ABORTED = struct.Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
 
 
 def _offset_index(path: Path) -> Iterator[Entry]:
@@ -45,7 +44,7 @@ def _time_index(path: Path) -> Iterator[Entry]:
 
 
 def _txn_index(path: Path) -> Iterator[Entry]:
-    for _, producer_id, first, last, stable in _whole_entries(path, _ABORTED):
+    for _, producer_id, first, last, stable in _whole_entries(path, ABORTED_ENTRY):
         yield {
             "type": "aborted",
             "producer_id": producer_id,
