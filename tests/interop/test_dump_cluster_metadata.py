@@ -68,7 +68,7 @@ def test_kafka_prints_the_log_and_the_snapshots(tmp_path: Path) -> None:
     log.close()
 
     folder = tmp_path / FOLDER
-    features = ["FEATURE_LEVEL_RECORD", "FEATURE_LEVEL_RECORD"]
+    features = ["FEATURE_LEVEL_RECORD"] * 3
     assert kinds(tmp_path / BOOTSTRAP_FILE) == ["SnapshotHeader", *features, "SnapshotFooter"]
     quorum = ["SnapshotHeader", "KRaftVersion", "KRaftVoters"]
     assert kinds(folder / SnapshotId(0, 0).file_name) == [*quorum, "SnapshotFooter"]

@@ -123,7 +123,7 @@ def test_sizes_codecs_and_topics(target: Target) -> None:
         produce("an unknown topic", "no-such-topic", batch(1))
         produce("an unknown partition", compacted, batch(1), partition=1)
         produce("a negative partition", compacted, batch(1), partition=-1)
-        produce("an internal topic's name that is not there", "__transaction_state", batch(1))
+        produce("an internal topic's name that is not there", "__share_group_state", batch(1))
         for version in (3, 5, 7, 8, 10, 12):
             produce(f"version {version}", compacted, batch(1), version=version)
             produce(
