@@ -1,9 +1,12 @@
 """Transactions in a running broker: what is committed is read, nothing else is, and nobody hangs."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from mainstem.broker import dispatch
+from mainstem.broker.produce_fast_path import try_produce
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -118,6 +121,42 @@ async def test_requests_in_flight_are_appended_in_their_order(client: Client) ->
     assert offsets == [0, 1, 2, 3, 4]
     assert await producer.end(commit=True) == ErrorCode.NONE
     assert await committed_values(client, topic) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_the_short_way_is_for_batches_of_an_open_transaction(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways: list[bool] = []
+
+    def watched(*arguments: Any) -> bytes | None:
+        answer = try_produce(*arguments)
+        ways.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(dispatch, "try_produce", watched)
+    topic = await create_topic(client)
+    producer = await new_producer(client)
+    for commit in (True, False, True):
+        for value in (b"first", b"second", b"third"):
+            assert await producer.send(topic, value) == ErrorCode.NONE
+        assert (await producer.describe()).transaction_state == "Ongoing"
+        assert await producer.end(commit) == ErrorCode.NONE
+    assert await committed_values(client, topic) == [b"first", b"second", b"third"] * 2
+    # The very first one that is answered at once is remembered; then the first of each transaction is asked.
+    assert ways == [True, False, True, True, False, True, True]
+
+
+async def test_the_short_way_does_not_let_a_batch_without_transactional_id_pass(client: Client) -> None:
+    topic = await create_topic(client)
+    producer = await new_producer(client)
+    assert await producer.send(topic, b"v") == ErrorCode.NONE
+    for _ in range(3):
+        assert (await produce(client, topic, b"plain")).error_code == ErrorCode.NONE
+    request = producer.request(topic, {0: producer.batch(topic, b"v")})
+    request.transactional_id = None
+    answer = await client.call(request)
+    error = answer.responses[0].partition_responses[0].error_code
+    assert error == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 async def test_a_transactional_batch_without_a_transactional_id_is_refused(client: Client) -> None:
