@@ -9,13 +9,15 @@ import errno
 import os
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 TXN_INDEX_SUFFIX = ".txnindex"
 ENTRY = struct.Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
 _VERSION = 0
-_PAGE_ENTRIES = 64
+_LAST_OFFSET = struct.Struct(">q")
+_LAST_OFFSET_POSITION = 18
+_PAGE_BYTES = 64 * ENTRY.size
 
 
 class AbortedTransaction(NamedTuple):
@@ -50,14 +52,20 @@ class TransactionIndex:
         """The number of entries. The first time, the file is looked at."""
         if self._count >= 0:
             return self._count
+        fd = self._open(os.O_RDONLY)
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                size = os.fstat(file.fileno()).st_size
-                self.last_offset = self._check_ends(file.fileno(), size)
-        except FileNotFoundError:
-            raise CorruptIndexError(self.base_offset, "it is gone") from None
+            size = os.fstat(fd).st_size
+            self.last_offset = self._check_ends(fd, size)
+        finally:
+            os.close(fd)
         self._count = size // ENTRY.size
         return self._count
+
+    def _open(self, flags: int) -> int:
+        try:
+            return os.open(self.path, flags | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise CorruptIndexError(self.base_offset, "it is gone") from None
 
     def _check_ends(self, fd: int, size: int) -> int:
         """Look at the first and the last entry; returns the last offset."""
@@ -65,22 +73,34 @@ class TransactionIndex:
             raise CorruptIndexError(self.base_offset, f"{size} bytes are not a whole number of entries")
         if size == 0:
             return -1
-        first, last = self._read(fd, 0, 1)[0], self._read(fd, size // ENTRY.size - 1, 1)[0]
+        first, last = next(self._read(fd, 0)), next(self._read(fd, size // ENTRY.size - 1))
         if not self.base_offset <= first.last_offset <= last.last_offset:
             raise CorruptIndexError(self.base_offset, "its offsets do not belong here")
         return last.last_offset
 
-    def _read(self, fd: int, number: int, count: int) -> list[AbortedTransaction]:
-        data = os.pread(fd, count * ENTRY.size, number * ENTRY.size)
-        entries = []
-        for version, *fields in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY.size]):
-            entry = AbortedTransaction(*fields)
-            if version != _VERSION or not 0 <= entry.first_offset < entry.last_offset:
-                raise CorruptIndexError(self.base_offset, f"an entry has version {version} and {entry}")
-            entries.append(entry)
-        if not entries:
-            raise CorruptIndexError(self.base_offset, "it is shorter than it was")
-        return entries
+    def _read(self, fd: int, number: int) -> Iterator[AbortedTransaction]:
+        """The entries from this one on."""
+        while data := os.pread(fd, _PAGE_BYTES, number * ENTRY.size):
+            if len(data) % ENTRY.size:
+                raise CorruptIndexError(self.base_offset, "an entry is cut off")
+            for version, producer_id, first_offset, last_offset, stable in ENTRY.iter_unpack(data):
+                if version != _VERSION or not 0 <= first_offset < last_offset:
+                    raise CorruptIndexError(
+                        self.base_offset, f"an entry has version {version}, {first_offset} to {last_offset}"
+                    )
+                yield AbortedTransaction(producer_id, first_offset, last_offset, stable)
+            number += len(data) // ENTRY.size
+
+    def _number_of(self, fd: int, count: int, offset: int) -> int:
+        """Of the first entry whose marker is at `offset` or later."""
+
+        def last_offset(number: int) -> int:
+            data = os.pread(fd, _LAST_OFFSET.size, number * ENTRY.size + _LAST_OFFSET_POSITION)
+            if len(data) != _LAST_OFFSET.size:
+                raise CorruptIndexError(self.base_offset, "it is shorter than it was")
+            return int(_LAST_OFFSET.unpack(data)[0])
+
+        return bisect_left(range(count), offset, key=last_offset)
 
     def add(self, entry: AbortedTransaction) -> None:
         """Add an entry behind the others, whole or not at all. The file is made if it is not there."""
@@ -103,17 +123,15 @@ class TransactionIndex:
         count = self.load()
         if self.last_offset < start:
             return False
-        with open(self.path, "rb", buffering=0) as file:
-            fd = file.fileno()
-            number = bisect_left(range(count), start, key=lambda at: self._read(fd, at, 1)[0].last_offset)
-            while number < count:
-                page = self._read(fd, number, min(_PAGE_ENTRIES, count - number))
-                for entry in page:
-                    if entry.first_offset < end:
-                        found.append((entry.producer_id, entry.first_offset))
-                    if entry.last_stable_offset >= end:
-                        return True  # whatever was open then, and whatever came later, begins behind `end`
-                number += len(page)
+        fd = self._open(os.O_RDONLY)
+        try:
+            for entry in self._read(fd, self._number_of(fd, count, start)):
+                if entry.first_offset < end:
+                    found.append((entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= end:
+                    return True  # whatever was open then, and whatever came later, begins behind `end`
+        finally:
+            os.close(fd)
         return False
 
     def truncate(self, offset: int) -> int:
@@ -121,11 +139,13 @@ class TransactionIndex:
         count = self.load()
         if self.last_offset < offset:
             return count
-        with open(self.path, "rb+", buffering=0) as file:
-            fd = file.fileno()
-            count = bisect_left(range(count), offset, key=lambda at: self._read(fd, at, 1)[0].last_offset)
+        fd = self._open(os.O_RDWR)
+        try:
+            count = self._number_of(fd, count, offset)
             os.ftruncate(fd, count * ENTRY.size)
-            self.last_offset = self._read(fd, count - 1, 1)[0].last_offset if count else -1
+            self.last_offset = next(self._read(fd, count - 1)).last_offset if count else -1
+        finally:
+            os.close(fd)
         self._count = count
         return count
 
