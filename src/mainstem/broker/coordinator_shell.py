@@ -103,6 +103,8 @@ class CoordinatorShell(Generic[M]):
         self._load_buffer_bytes = load_buffer_bytes
         self._shards: dict[int, Shard[M]] = {}
         self._touched: list[Shard[M]] = []  # in this turn of the event loop
+        # Called when what a turn decided is written, before any other request is read.
+        self.after_turn: Callable[[], None] | None = None
         self._topic_id: bytes | None = None
 
     # ---- which partitions
@@ -331,6 +333,8 @@ class CoordinatorShell(Generic[M]):
                     self._flush(shard)
                 except Exception:
                     logger.exception("what was decided for %s could not be finished", shard.partition)
+        if self.after_turn is not None:
+            self.after_turn()
 
     def _flush(self, shard: Shard[M]) -> None:
         """Append what was decided since the last time, and let the replies go when it is committed."""

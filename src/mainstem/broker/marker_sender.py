@@ -109,13 +109,14 @@ class MarkerSender:
 
     def reply(self, due: MarkersDue | ProducerIdDue) -> None:
         """Send them when the coordinator is done with its turn, but before the next request is read: a
-        producer that goes on at once finds its former transaction completed.
+        producer that goes on at once finds its former transaction completed. The shell calls `send` then;
+        what comes outside of a turn, or late because of a slow replica, is sent soon.
         """
         if isinstance(due, ProducerIdDue):
             self._node.transactions.abort_with_fresh_id(due.transactional_id)
             return
         if not self._due:
-            self._node.loop.call_soon(self._send)
+            self._node.loop.call_soon(self.send)
         self._due.append(due)
 
     def fail(self, error: ErrorCode) -> None:
@@ -129,7 +130,10 @@ class MarkerSender:
             timer.cancel()
         self._timers.clear()
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Write the markers that are due, at the end of a turn; in between the coordinator is not to be
+        disturbed.
+        """
         due, self._due = self._due, []
         for markers in due:
             _Delivery(self._node, self, markers).send(markers.partitions)

@@ -38,6 +38,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         self._tasks: set[asyncio.Task[None]] = set()
         load_buffer_bytes = node.config.get("transaction.state.log.load.buffer.size")
         super().__init__(node, TRANSACTION_STATE, "transaction.state.log", Codec.NONE, load_buffer_bytes)
+        self.shell.after_turn = self._markers.send
 
     def _new_machine(self, partition: Partition) -> TransactionCoordinator:
         return TransactionCoordinator(
