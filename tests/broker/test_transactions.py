@@ -123,9 +123,9 @@ async def test_requests_in_flight_are_appended_in_their_order(client: Client) ->
     assert await committed_values(client, topic) == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_the_short_way_is_for_batches_of_an_open_transaction(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which of the produce requests after the first that could went the short way."""
     ways: list[bool] = []
 
     def watched(*arguments: Any) -> bytes | None:
@@ -134,6 +134,10 @@ async def test_the_short_way_is_for_batches_of_an_open_transaction(
         return answer
 
     monkeypatch.setattr(dispatch, "try_produce", watched)
+    return ways
+
+
+async def test_the_short_way_is_for_batches_of_an_open_transaction(client: Client, ways: list[bool]) -> None:
     topic = await create_topic(client)
     producer = await new_producer(client)
     for commit in (True, False, True):
@@ -144,6 +148,19 @@ async def test_the_short_way_is_for_batches_of_an_open_transaction(
     assert await committed_values(client, topic) == [b"first", b"second", b"third"] * 2
     # The very first one that is answered at once is remembered; then the first of each transaction is asked.
     assert ways == [True, False, True, True, False, True, True]
+
+
+async def test_the_short_way_is_for_partitions_that_a_client_added(client: Client, ways: list[bool]) -> None:
+    topic = await create_topic(client)
+    producer = await new_producer(client)
+    for commit in (True, False, True):
+        assert await producer.add(topic, 0) == [ErrorCode.NONE]
+        for value in (b"first", b"second"):
+            assert await producer.send(topic, value, version=10) == ErrorCode.NONE
+        assert await producer.end(commit, version=4) == ErrorCode.NONE
+    assert await producer.send(topic, b"not added", version=10) == ErrorCode.INVALID_TXN_STATE
+    assert await committed_values(client, topic) == [b"first", b"second"] * 2
+    assert ways == [True, True, True, True, True, False]
 
 
 async def test_the_short_way_does_not_let_a_batch_without_transactional_id_pass(client: Client) -> None:

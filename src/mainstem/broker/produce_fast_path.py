@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.connection import Connection
 from mainstem.broker.partition import Partition
+from mainstem.broker.transaction_verification import verify_at_once
 from mainstem.protocol import codec
 from mainstem.protocol.apis.k00_produce import (
     PartitionProduceResponse,
@@ -24,6 +25,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.headers import encode_response_header, is_flexible
 from mainstem.protocol.primitives import write_uvarint
 from mainstem.records.batch import is_transactional
+from mainstem.storage.results import AppendResult
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
@@ -50,7 +52,7 @@ class Route:
         "pack",
         "partition",
         "size",
-        "transactional",
+        "transactional_id",
         "version",
     )
 
@@ -61,12 +63,12 @@ class Route:
         version: int,
         topic: str,
         topic_id: bytes,
-        transactional: bool,
+        transactional_id: str | None,
     ) -> None:
         self.partition = partition
         self.generation = generation
         self.version = version
-        self.transactional = transactional
+        self.transactional_id = transactional_id
         self.flexible = is_flexible(_KEY, version)
         answer = encode_response_header(_KEY, version, 0)[4:] + codec.encode(
             _marked_response(topic, topic_id, partition.index), version
@@ -110,16 +112,8 @@ def try_produce(
     if route.flexible:
         length = frame[pos]
         pos += 1
-        shift = 7
         if length >= 0x80:
-            length &= 0x7F
-            while shift <= 28:
-                byte = frame[pos]
-                pos += 1
-                length |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
+            length, pos = _long_length(frame, pos, length & 0x7F)
         length -= 1
         if pos + length + 3 != end or frame[end - 3] or frame[end - 2] or frame[end - 1]:
             return None  # other sizes than announced, or tagged fields behind the records
@@ -130,14 +124,17 @@ def try_produce(
             return None
     partition = route.partition
     records = frame[pos : pos + length]
-    if is_transactional(records) and not route.transactional:
-        return None
     try:
-        result = partition.append(records, node.clock.now_ms())
+        if is_transactional(records):
+            result = _append_in_transaction(node, route, records)
+        else:
+            result = partition.append(records, node.clock.now_ms())
     except KafkaError as error:
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # a failed write leaves the offset given
         return None  # the ordinary way refuses it too, with all that belongs to it, or asks its coordinator
+    if result is None:
+        return None
     return route.pack(
         route.size,
         correlation_id,
@@ -147,6 +144,27 @@ def try_produce(
         result.log_start_offset,
         route.after,
     )
+
+
+def _long_length(frame: memoryview, pos: int, length: int) -> tuple[int, int]:
+    """The rest of a variable length of which the first seven bits are known, and where it ends."""
+    shift = 7
+    while shift <= 28:
+        byte = frame[pos]
+        pos += 1
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return length, pos
+
+
+def _append_in_transaction(node: "Node", route: Route, batch: memoryview) -> AppendResult | None:
+    """None when the coordinator must be asked, which may take a while."""
+    if route.transactional_id is None:
+        return None
+    is_known, guard = verify_at_once(node, route.transactional_id, route.version, route.partition, batch)
+    return route.partition.append(batch, node.clock.now_ms(), guard=guard) if is_known else None
 
 
 def learn(
@@ -164,8 +182,8 @@ def learn(
     """
     if version < _FIRST_VERSION or request.acks == 0:
         return
-    transactional = request.transactional_id is not None
-    if transactional and not node.config.get("transaction.partition.verification.enable"):
+    transactional_id = request.transactional_id
+    if transactional_id is not None and not node.config.get("transaction.partition.verification.enable"):
         return  # the log would take what the coordinator does not know of
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
         return
@@ -201,9 +219,11 @@ def learn(
         routes.by_prefix.clear()
         routes.prefix_length = prefix_length
     prefix = bytes(frame[start + 8 : start + prefix_length])
-    routes.by_prefix[prefix] = Route(
-        partition, node.generation, version, topic.name, topic.topic_id, transactional
-    )
+    known = routes.by_prefix.get(prefix)
+    if known is None or known.generation != node.generation or known.version != version:
+        routes.by_prefix[prefix] = Route(
+            partition, node.generation, version, topic.name, topic.topic_id, transactional_id
+        )
 
 
 def _marked_response(topic: str, topic_id: bytes, index: int) -> ProduceResponse:

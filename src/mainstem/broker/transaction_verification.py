@@ -6,17 +6,20 @@ the log takes the batch only if no marker came in between. All partitions of a r
 """
 
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.context import RequestContext
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.records.batch import NO_PRODUCER_ID, read_header
+from mainstem.records.batch import NO_PRODUCER_ID, PRODUCER_ID_POSITION, read_header
 from mainstem.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
+    from mainstem.broker.node import Node
     from mainstem.broker.partition import Partition
     from mainstem.broker.transaction_coordinators import Verdicts
 
+_PRODUCER: Final = Struct(">qhi")  # id, epoch and base sequence, as they stand in the header of a batch
 _ADDS_SINCE: Final = 12  # of Produce: partitions are added by the broker
 _ABORTABLE_SINCE: Final = 11  # of Produce: TRANSACTION_ABORTABLE is known
 # Clients try a batch again after this error, without asking for metadata first.
@@ -27,6 +30,28 @@ _TRANSIENT: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
+
+
+def verify_at_once(
+    node: "Node", transactional_id: str, version: int, partition: "Partition", batch: memoryview
+) -> tuple[bool, VerificationGuard | None]:
+    """Whether one batch is known to be part of its transaction, and the guard to append it with. False when
+    its coordinator has to be asked in the ordinary way. KafkaError when the producer is an old one.
+    """
+    producer_id, producer_epoch, base_sequence = _PRODUCER.unpack_from(batch, PRODUCER_ID_POSITION)
+    if producer_id == NO_PRODUCER_ID:
+        return False, None
+    adds = version >= _ADDS_SINCE
+    guard = partition.needs_verification(producer_id, producer_epoch, base_sequence, supports_epoch_bump=adds)
+    if guard is None or adds:
+        return guard is None, None
+    place = (partition.topic, partition.index)
+    coordinators = node.transactions
+    is_part = coordinators.shell.try_at_once(
+        coordinators.partition_of(transactional_id),
+        lambda machine, _: machine.is_part(transactional_id, producer_id, producer_epoch, place),
+    )
+    return is_part, guard
 
 
 class Verification:

@@ -123,6 +123,17 @@ class TransactionCoordinator:
                 self._add(transactional_id, metadata, frozenset(partitions), transaction_version, now_ms)
         self.effects.reply(token, dict.fromkeys(partitions, error))
 
+    def is_part(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partition: TopicPartition
+    ) -> bool:
+        """The same as verifying one partition, for those who need no reason when it is not so."""
+        metadata = self.state.transactions.get(transactional_id)
+        return (
+            metadata is not None
+            and partition in metadata.partitions
+            and not _check_producer(metadata, producer_id, producer_epoch, verify_only=True)
+        )
+
     def end_txn(
         self,
         request: EndTxnRequest,
