@@ -1,0 +1,69 @@
+"""A broker that kills itself right before or after it writes a certain record, run as a script.
+
+    python transaction_crash_main.py ORDER up ...
+
+ORDER is a file that a test puts there when the moment has come: `before` or `after`, then the words that tell
+the write, see `describe`. It hooks into the one place where batches are written, and changes nothing else.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mainstem.cli.main import main
+from mainstem.coordinator.transaction.metadata import State
+from mainstem.records.batch import read_header
+from mainstem.records.record import iter_records
+from mainstem.storage import writer
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+_STATES = "__transaction_state"
+_STATUS_POSITION = 16  # behind version, producer id, epoch and time-out
+
+
+def describe(folder: str, data: memoryview) -> str:
+    """`state ONGOING`, `records of orders`, `marker of orders`: a topic is told without its partition."""
+    topic = folder.rpartition("-")[0]
+    if topic == _STATES:
+        (record, *_) = iter_records(data)
+        return f"state {State((record.value or bytes(17))[_STATUS_POSITION]).name}"
+    return f"{'marker' if read_header(data).is_control else 'records'} of {topic}"
+
+
+class Crash:
+    """Takes the place of `os.pwrite`."""
+
+    def __init__(self, order: Path) -> None:
+        self._order = order
+        self._pwrite = os.pwrite
+        self._met: list[str] = []
+
+    def __call__(self, descriptor: int, data: "Buffer", position: int) -> int:
+        if not self._order.exists():
+            self._met.clear()
+            return self._pwrite(descriptor, data, position)
+        moment, wanted = self._order.read_text().split(" ", 1)
+        folder = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent.name
+        what = describe(folder, memoryview(data))
+        self._met.append(what)
+        # A write that comes several times has its number behind it.
+        is_wanted = wanted in (what, f"{what} {self._met.count(what)}")
+        if is_wanted and moment == "before":
+            _die()
+        written = self._pwrite(descriptor, data, position)
+        if is_wanted:
+            _die()
+        return written
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    writer._pwrite = Crash(Path(sys.argv.pop(1)))
+    sys.exit(main())
