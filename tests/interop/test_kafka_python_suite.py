@@ -25,8 +25,6 @@ NOT_YET = {
     "test_describe_metadata_quorum",
     "test_elect_leaders",
     "test_list_partition_reassignments",
-    "test_transactional_producer_messages",
-    "test_transactional_producer_offsets",
 }
 # They fail on Apache Kafka too when it is started like this, without an authorizer and advertised addresses.
 FAIL_ON_KAFKA = {
