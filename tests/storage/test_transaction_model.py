@@ -6,7 +6,9 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,7 +16,7 @@ from msgspec import Struct
 
 from mainstem.config import LogConfig
 from mainstem.storage.log import Log
-from tests.storage.log_helpers import NOW_MS, append
+from tests.storage.log_helpers import NOW_MS, append, files, open_log
 from tests.storage.test_log_model import FAST_DIRECTORY
 from tests.storage.transaction_helpers import append_in_transaction, end, read_committed
 
@@ -59,7 +61,7 @@ def transactions_in(batches: list[Batch]) -> list[Transaction]:
 
 
 class TransactionMachine(RuleBasedStateMachine):
-    """Every step is done to a log, to a follower of it, and to the model."""
+    """Every step is done to the log and to the model; after each the two must look the same."""
 
     @initialize()
     def start(self) -> None:
@@ -155,11 +157,7 @@ class TransactionMachine(RuleBasedStateMachine):
         safe = 0 if point <= segment.base_offset else segment.position_of(point)
         if safe is not None:
             os.truncate(segment.path(".log"), int(safe + share * (segment.size - safe)))
-        first_base = self.log.bases[0]
-        self.log = self.open(recovery_point=point)
-        self.cut()
-        if self.log.bases[0] != first_base:
-            self.batches = []  # the log ended before the offset that records were deleted up to
+        self.recover(point)
 
     @precondition(lambda self: len(self.batches) > 3)
     @rule(suffixes=st.sets(st.sampled_from([".index", ".timeindex", ".txnindex", ".snapshot"]), min_size=1))
@@ -176,7 +174,14 @@ class TransactionMachine(RuleBasedStateMachine):
             # What retention has removed cannot be known any more.
             self.batches = [entry for entry in self.batches if entry.base >= self.log.bases[0]]
             point = 0
-        self.log = self.open(recovery_point=point)
+        self.recover(point)
+
+    def recover(self, recovery_point: int) -> None:
+        first_base = self.log.bases[0]
+        self.log = self.open(recovery_point=recovery_point)
+        self.cut()
+        if self.log.bases[0] != first_base:
+            self.batches = []  # the log ended before the offset that records were deleted up to
 
     # ---- comparing
 
@@ -234,3 +239,49 @@ TestTransactionsAgainstModel.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_follower_knows_what_its_leader_knows(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    leader, follower = open_log(tmp_path / "leader"), open_log(tmp_path / "follower", segment_bytes=700)
+    for _ in range(300):
+        producer = random.randrange(1, 6)
+        if random.random() < 0.3:
+            end(leader, producer, random.random() < 0.5)
+        elif random.random() < 0.5:
+            append_in_transaction(leader, producer, count=random.randrange(1, 4))
+        else:
+            append(leader)
+        if random.random() < 0.2:
+            data = leader.read(follower.log_end_offset, 10**6).records
+            if data is not None:
+                follower.append_as_follower(bytearray(data.read()), NOW_MS)
+            _compare(leader, follower, follower.log_end_offset)
+    assert len(follower.segments) > 5
+    follower.close(clean=False)
+    for path in files(follower, "index"):
+        path.unlink()
+    recovered = open_log(tmp_path / "follower", segment_bytes=700)
+    _compare(leader, recovered, recovered.log_end_offset)
+    cut = recovered.log_end_offset // 2
+    recovered.truncate_to(cut, NOW_MS)
+    leader.truncate_to(cut, NOW_MS)
+    _compare(leader, recovered, cut)
+
+
+def _compare(leader: Log, follower: Log, end_offset: int) -> None:
+    if leader.log_end_offset == end_offset:
+        assert _by_id(follower) == _by_id(leader)
+        assert follower.last_stable_offset(end_offset) == leader.last_stable_offset(end_offset)
+    stable = follower.last_stable_offset(end_offset)
+    for start in range(0, stable, 37):
+        expected = leader.aborted_transactions(start, min(start + 50, stable))
+        assert follower.aborted_transactions(start, min(start + 50, stable)) == expected
+    assert read_committed(follower, end_offset, 0, 500) == [
+        offset for offset in read_committed(leader, leader.log_end_offset, 0, 500) if offset < stable
+    ]
+
+
+def _by_id(log: Log) -> dict[int, object]:
+    return {producer.producer_id: producer for producer in log.producers()}
