@@ -37,10 +37,13 @@ def now() -> int:
 
 
 class Topics:
-    """The topics that clients write to. None is created by hand: whoever writes first creates it."""
+    """The topics that clients write to. None is created by hand: whoever writes first creates it. Some last
+    from the beginning of a run to its end.
+    """
 
-    def __init__(self, count: int, partitions: int) -> None:
+    def __init__(self, count: int, lasting: int, partitions: int) -> None:
         self._lock = Lock()
+        self._lasting = {f"topic-{number}" for number in range(lasting)}
         self._initial_partitions = partitions
         self._made = 0
         self._partitions: dict[str, int] = {}
@@ -55,6 +58,10 @@ class Topics:
     def names(self) -> list[str]:
         with self._lock:
             return list(self._partitions)
+
+    def passing(self) -> list[str]:
+        """Those that may be deleted."""
+        return [name for name in self.names() if name not in self._lasting]
 
     def partitions(self, name: str) -> int:
         with self._lock:
@@ -172,7 +179,10 @@ class Client:
                 operation.outcome = Outcome.FAILED
             else:
                 operation.decided_at = now()
-                self._insist(producer.commit_transaction)
+                if chance < 0.35:  # one that does not wait for the answer, and begins anew
+                    producer.commit_transaction(self._random.uniform(0.001, 0.02))
+                else:
+                    self._insist(producer.commit_transaction)
                 operation.outcome = Outcome.OK
         except KafkaException as error:
             self._give_up(producer, operation, error.args[0])

@@ -1,5 +1,6 @@
 """A whole run: clients, an administrator and a killer, then everything is read once more and written down."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.support.target import when_settled
 
 CLIENTS = 8
 _TOPICS = 5
+_LASTING_TOPICS = 2
 PARTITIONS = 2
 _PARTITIONS_MAX = 5
 # What a broker is given for a run.
@@ -26,6 +28,7 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 _REQUEST_SECONDS = 30
+_END_SECONDS_MAX = 120  # for clients to end what they began
 Ends = dict[TopicPartition, int]
 
 
@@ -58,11 +61,10 @@ class Administrator:
         while not stop.wait(0.05):
             if self._run.recorder.count >= goal:
                 goal = self._run.recorder.count + self._random.randint(30, 80)
-                self._random.choice([self._repartition, self._delete])(
-                    self._random.choice(self._run.topics.names())
-                )
+                self._random.choice([self._repartition, self._delete])()
 
-    def _repartition(self, topic: str) -> None:
+    def _repartition(self) -> None:
+        topic = self._random.choice(self._run.topics.names())
         count = self._run.topics.partitions(topic) + 1
         if count <= _PARTITIONS_MAX:
             began = now()
@@ -70,7 +72,8 @@ class Administrator:
             if self._note(Kind.REPARTITION, topic, began, lambda: future.result(_REQUEST_SECONDS)):
                 self._run.topics.grown(topic, count)
 
-    def _delete(self, topic: str) -> None:
+    def _delete(self) -> None:
+        topic = self._random.choice(self._run.topics.passing())
         self._run.topics.retire(topic)
         began = now()
         future = self._admin.delete_topics([topic])[topic]
@@ -91,7 +94,7 @@ class Administrator:
 def run(broker: Killable, history: Path, kills: int, seed: int) -> None:
     """Live through the kills, come to rest, and leave the history in a file."""
     recorder = Recorder(history)
-    topics = Topics(_TOPICS, PARTITIONS)
+    topics = Topics(_TOPICS, _LASTING_TOPICS, PARTITIONS)
     clients = [
         Client(f"client-{number}", broker.bootstrap_servers, topics, recorder, seed * 100 + number)
         for number in range(CLIENTS)
@@ -123,8 +126,9 @@ def _while_living(lives: Sequence[Callable[[Event], None]], harm: Callable[[], N
         harm()
     finally:
         stop.set()
+        deadline = time.monotonic() + _END_SECONDS_MAX
         for thread in threads:
-            thread.join(120)
+            thread.join(max(0, deadline - time.monotonic()))
         if failures:
             raise failures[0]
     assert not any(thread.is_alive() for thread in threads), "a client hangs"
