@@ -8,7 +8,14 @@ from mainstem.protocol.apis.k02_list_offsets import ListOffsetsPartition, ListOf
 from mainstem.records.batch import CONTROL_MASK, HEADER_SIZE, TRANSACTIONAL_MASK, read_header
 from tests.support.scenario import append, batch, fetch_request, new_producer_id, produce_request, topic_id
 from tests.support.target import Target
-from tests.support.transaction_scenario import Actor, describe_producers, marker, write_markers
+from tests.support.transaction_scenario import (
+    PRODUCE_ABORTABLE_SINCE,
+    Actor,
+    as_verified,
+    describe_producers,
+    marker,
+    write_markers,
+)
 from tests.support.transcript import Transcript
 from tests.support.wire import WireClient
 
@@ -145,13 +152,19 @@ def test_several_partitions_in_one_request(target: Target) -> None:
             ]
             data = TopicProduceData(name=topic, topic_id=identity, partition_data=parts)
             request = ProduceRequest(actor.id, -1, 10_000, [data])
-            answer = client.call(request, version)
+            answer = _written(transcript, client, request, version)
             for part in answer.responses:
                 part.partition_responses.sort(key=lambda it: it.index)
             transcript.note(f"one is added, one is unknown, version {version}", answer)
             transcript.note("the view", actor.view())
             transcript.note("the end", actor.end(5, committed=False))
     transcript.check()
+
+
+def _written(transcript: Transcript, client: WireClient, request: ProduceRequest, version: int) -> Any:
+    return as_verified(
+        transcript, lambda: client.call(request, version), is_abortable=version >= PRODUCE_ABORTABLE_SINCE
+    )
 
 
 def test_what_readers_see(target: Target) -> None:

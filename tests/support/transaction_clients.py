@@ -61,6 +61,7 @@ class ConfluentProducer(TransactionalProducer):
                 "bootstrap.servers": target.bootstrap_servers,
                 "transactional.id": transactional_id,
                 "linger.ms": 0,
+                "error_cb": lambda error: None,  # calls and delivery reports tell it too
             }
         )
         self._call(self._producer.init_transactions, _TIMEOUT_SECONDS)

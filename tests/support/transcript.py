@@ -42,6 +42,10 @@ class Transcript:
         self._lines: list[str] = []
         self._stand_ins: dict[Any, str] = {bytes(16): "<zero>"}
 
+    @property
+    def is_of_mainstem(self) -> bool:
+        return self._target.is_mainstem
+
     def stand_in(self, value: str | bytes | int, name: str, field: str = "") -> Any:
         """Write `<name>` wherever this string, id or number stands alone in an answer. A number that is small
         needs the name of the field that it stands in.
