@@ -12,6 +12,7 @@ from mainstem.storage.checkpoints import PARTITION_METADATA, sync_path
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import storage_error
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.producer_state import SNAPSHOT_SUFFIX
 from mainstem.storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
 
@@ -47,6 +48,8 @@ class FlushWork:
         try:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
+                if number:  # who had a transaction open when it began: the segments before may go
+                    _sync_if_there(segment.path(SNAPSHOT_SUFFIX))
             for path in self._new_paths:
                 _sync_if_there(path)
             self._leader_epochs.sync()
@@ -71,13 +74,13 @@ class FlushWork:
             pass  # retention or a truncation has removed it meanwhile
 
 
-def plan_flush(log: "Log") -> FlushWork:
-    """See `Log.flush_begin`."""
+def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
+    """See `Log.flush_begin`; `also` are paths that have to be on disk with it."""
     log.health.check()
     target = log.log_end_offset
     first = max(0, bisect_right(log.bases, log.recovery_point) - 1)
     segments = [] if log.recovery_point >= target else log.segments[first:]
-    new_paths = log.aborted.take_unsynced()
+    new_paths = [*log.aborted.take_unsynced(), *also]
     if segments and segments[-1].base_offset >= log.recovery_point:
         new_paths.append(log.directory)  # there are files in it that no fsync has named yet
         if log.recovery_point <= log.bases[0]:

@@ -90,13 +90,16 @@ def _write_group(log: "Log", data: memoryview, group: list[Placed]) -> None:
     for position, header in group:
         segment.size += header.size
         log.log_end_offset = header.next_offset
-        segment.saw_batch(
-            file_start + position - start,
-            header.size,
-            header.last_offset,
-            header.max_timestamp,
-            log.config.index_interval_bytes,
-            log.config.segment_index_bytes,
-        )
+        try:
+            segment.saw_batch(
+                file_start + position - start,
+                header.size,
+                header.last_offset,
+                header.max_timestamp,
+                log.config.index_interval_bytes,
+                log.config.segment_index_bytes,
+            )
+        except OSError as error:
+            log.index_failed(error)
         if header.producer_id != NO_PRODUCER_ID:
             log.record_producer(data[position : position + header.size])

@@ -27,10 +27,11 @@ from mainstem.records.batch import (
 from mainstem.records.control import read_marker
 from mainstem.storage import follower, reader, retention, transactions, truncation
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
+from mainstem.storage.errors import is_passing
 from mainstem.storage.flush import FlushWork, plan_flush
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.producer_checks import check_producer
-from mainstem.storage.producer_state import ProducerState, write_snapshot
+from mainstem.storage.producer_state import ProducerState, snapshot_path, write_snapshot
 from mainstem.storage.results import AppendResult, ReadResult
 from mainstem.storage.rolling import roll, segment_for
 from mainstem.storage.segment import ROLL_UNDECIDED, Segment
@@ -268,7 +269,10 @@ class Log:
             segment.known_max_timestamp = max_timestamp
             segment.known_max_timestamp_offset = last_offset
         if segment.bytes_since_index > self._index_interval_bytes:
-            self._index(segment, last_offset, position)
+            try:
+                segment.index_batch(last_offset, position, self._index_bytes_max)
+            except OSError as error:
+                self.index_failed(error)
         segment.bytes_since_index += size
         return AppendResult(
             first_offset,
@@ -363,10 +367,11 @@ class Log:
         """All producers that the log remembers, as DescribeProducers lists them."""
         return transactions.active_producers(self)
 
-    def _index(self, segment: Segment, last_offset: int, position: int) -> None:
-        try:
-            segment.index_batch(last_offset, position, self._index_bytes_max)
-        except OSError as error:
+    def index_failed(self, error: OSError) -> None:
+        """A batch that is in the log got no index entry. Its append must not be refused for that, or it would
+        come again: the entry of a later batch will do as well, unless the disk is broken.
+        """
+        if not is_passing(error):
             raise self.health.refuse(error, f"cannot write an index of {self.name}") from error
 
     def roll(self, now_ms: int) -> Segment:
@@ -468,6 +473,8 @@ class Log:
         # Without producers, and without an older snapshot that would be believed, none is needed.
         if self.producer_state.entries or self.active_segment.base_offset:
             write_snapshot(self.directory, self.log_end_offset, self.producer_state)
+            # The next start takes a missing snapshot for a log without producers.
+            return plan_flush(self, [snapshot_path(self.directory, self.log_end_offset), self.directory])
         return self.flush_begin()
 
     def close(self, *, clean: bool = True) -> None:

@@ -330,7 +330,7 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
 
 
 def write_snapshot(directory: str, offset: int, state: ProducerState) -> None:
-    """The state before `offset`. It is only worth its time: without it the log is read again, so no fsync."""
+    """The state before `offset`. Not synced here: that comes with the fsync of the log."""
     write_atomically(snapshot_path(directory, offset), state.encode(), sync=False)
 
 

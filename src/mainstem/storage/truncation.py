@@ -1,8 +1,10 @@
 """Cutting a log back, as a follower does whose end differs from its leader's."""
 
 import logging
+import os
 from typing import TYPE_CHECKING
 
+from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.replay import rebuild_producer_state
 from mainstem.storage.rolling import new_segment
 from mainstem.storage.transactions import truncate_index
@@ -74,7 +76,9 @@ def _start_at(log: "Log", offset: int, now_ms: int) -> None:
     log.log_start_offset = log.log_end_offset = offset
     log.leader_epochs.clear()
     log.leader_epochs.write()
-    log.producer_state = rebuild_producer_state(log.directory, log.segments, offset)
+    for snapshot in snapshot_offsets(os.listdir(log.directory)):
+        os.unlink(snapshot_path(log.directory, snapshot))  # of producers whose batches are gone
+    log.producer_state = ProducerState()
 
 
 def remove_segment(log: "Log", number: int, now_ms: int) -> None:
