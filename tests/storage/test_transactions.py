@@ -428,3 +428,44 @@ def test_a_flush_makes_the_index_durable(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("mainstem.storage.flush.sync_path", lambda path: synced.append(str(path)))
     log.flush()
     assert str(files(log, ".txnindex")[0]) in synced
+
+
+def test_a_clean_close_makes_the_producers_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path)
+    append_in_transaction(log, 1)
+    synced: list[str] = []
+    monkeypatch.setattr("mainstem.storage.flush.sync_path", lambda path: synced.append(str(path)))
+    log.close()
+    assert {str(files(log, ".snapshot")[0]), log.directory} <= set(synced)
+
+
+def test_a_log_that_is_emptied_has_no_open_transaction(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append_in_transaction(log, 1)
+    log.roll(NOW_MS)
+    append(log)
+    log.advance_log_start_offset(1, 2)
+    assert log.delete_old_segments(NOW_MS, 2) == 1
+    log.truncate_fully_and_start_at(1, NOW_MS)
+    append(log)
+    assert log.producers() == []
+    assert stable(log) == log.log_end_offset == 2
+
+
+def test_a_follower_makes_a_damaged_index_again(tmp_path: Path) -> None:
+    leader, follower = open_log(tmp_path / "leader"), open_log(tmp_path / "follower")
+
+    def abort_and_copy() -> None:
+        append_in_transaction(leader, 1)
+        end(leader, 1, commit=False)
+        records = leader.read(follower.log_end_offset, 10**6).records
+        assert records is not None
+        follower.append_as_follower(bytearray(records.read()), NOW_MS)
+
+    abort_and_copy()
+    follower.close()
+    follower = open_log(tmp_path / "follower", clean=True, recovery_point=follower.log_end_offset)
+    (index,) = files(follower, ".txnindex")
+    index.write_bytes(index.read_bytes()[:20])
+    abort_and_copy()
+    assert follower.aborted_transactions(0, 4) == leader.aborted_transactions(0, 4) != []

@@ -105,6 +105,8 @@ class TransactionIndex:
     def add(self, entry: AbortedTransaction) -> None:
         """Add an entry behind the others, whole or not at all. The file is made if it is not there."""
         count = max(self._count, 0)
+        if entry.last_offset == self.last_offset:
+            return  # the index was just made again from a log that has the marker already
         assert entry.last_offset > self.last_offset, f"{entry} does not follow {self.last_offset}"
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
