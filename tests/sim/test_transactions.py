@@ -82,7 +82,7 @@ def _forget_one(self: CoordinatorState, partitions: Any) -> Any:
 
 
 def _complete_at_the_first_marker(self: Completion, *arguments: Any) -> None:
-    transactional_id, now_ms = arguments[0], arguments[-1]
+    transactional_id, now_ms = arguments[0].transactional_id, arguments[-1]
     metadata = self._state.transactions.get(transactional_id)
     if metadata is not None and metadata.is_ending:
         self._complete(transactional_id, now_ms)

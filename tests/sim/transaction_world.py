@@ -186,12 +186,7 @@ class World:
             due.transaction_version,
         )
         if accepted and marker.incarnation == self.incarnation:
-            self.send(
-                None,
-                lambda m, _, now: m.markers_written(
-                    due.transactional_id, due.producer_id, due.producer_epoch, {place}, now
-                ),
-            )
+            self.send(None, lambda m, _, now: m.markers_written(due, {place}, now))
 
     # ---- topics
 

@@ -395,6 +395,7 @@ class CoordinatorShell(Generic[M]):
         partition = shard.partition
         if shard.records:
             self._flush(shard)
+            self._after_event(shard)  # if it failed, what was undone may have left answers and timers
         _check_replicas(partition)
         now_ms = self._node.clock.now_ms()
         result = partition.append_marker(

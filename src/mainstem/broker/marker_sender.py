@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.partition import Partition
 from mainstem.coordinator.transaction.completion import MarkersDue
+from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
@@ -112,6 +113,8 @@ class MarkerSender:
         producer that goes on at once finds its former transaction completed. The shell calls `send` then;
         what comes outside of a turn, or late because of a slow replica, is sent soon.
         """
+        if self.closed:
+            return
         if isinstance(due, ProducerIdDue):
             self._node.transactions.abort_with_fresh_id(due.transactional_id)
             return
@@ -197,9 +200,7 @@ class _Delivery:
         coordinators.shell.submit(
             coordinators.partition_of(due.transactional_id),
             NOBODY,
-            lambda machine, _, now_ms: machine.markers_written(
-                due.transactional_id, due.producer_id, due.producer_epoch, written, now_ms
-            ),
+            lambda machine, _, now_ms: machine.markers_written(due, written, now_ms),
         )
 
     def _retry(self, place: Place, error: ErrorCode) -> None:
@@ -209,9 +210,22 @@ class _Delivery:
         self._failed.add(place)
 
     def _send_failed(self) -> None:
+        """Those that still lack it: meanwhile a topic may have been deleted and the transaction completed."""
         failed, self._failed = self._failed, set()
-        if self._is_coordinated_here():
+        if not self._is_coordinated_here():
+            return
+        coordinators, due = self._node.transactions, self._due
+
+        def send_lacking(machine: TransactionCoordinator, now_ms: int) -> bool:
+            failed.intersection_update(machine.lacking(due))
+            return True
+
+        index = coordinators.partition_of(due.transactional_id)
+        if coordinators.shell.try_at_once(index, send_lacking):
             self.send(failed)
+        else:
+            self._failed = failed  # the coordinator is in the middle of something
+            self._sender.later(_RETRY_SECONDS_MIN, self._send_failed)
 
     def _next_retry_seconds(self) -> float:
         seconds = self._retry_seconds

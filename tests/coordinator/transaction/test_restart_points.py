@@ -49,11 +49,7 @@ def _end(harness: Harness, epoch: int, commit: bool, version: int) -> Any:
 
 
 def _write_markers(harness: Harness, due: MarkersDue) -> None:
-    harness.send(
-        lambda m, token, now: m.markers_written(
-            due.transactional_id, due.producer_id, due.producer_epoch, due.partitions, now
-        )
-    )
+    harness.send(lambda m, token, now: m.markers_written(due, due.partitions, now))
 
 
 def _whole_life(commit: bool, version: int) -> list[tuple[bytes, bytes | None]]:

@@ -226,11 +226,7 @@ class _Session:
     def _written(self, number: str, *words: str) -> None:
         due = self._due[int(number) - 1]
         partitions = frozenset(places(list(words))) if words else due.partitions
-        self._harness.send(
-            lambda m, token, now_ms: m.markers_written(
-                due.transactional_id, due.producer_id, due.producer_epoch, partitions, now_ms
-            )
-        )
+        self._harness.send(lambda m, token, now_ms: m.markers_written(due, partitions, now_ms))
 
     def _fresh_id_for(self, transactional_id: str) -> None:
         fresh = next(self._producer_ids)

@@ -76,7 +76,9 @@ class _Writing:
 
 
 def _places(entry: WritableTxnMarker) -> list[Place]:
-    return [(topic.name, index) for topic in entry.topics for index in topic.partition_indexes]
+    """Each once, however often it is named."""
+    named = ((topic.name, index) for topic in entry.topics for index in topic.partition_indexes)
+    return list(dict.fromkeys(named))
 
 
 def _response(results: dict[int, dict[Place, ErrorCode]]) -> WriteTxnMarkersResponse:

@@ -96,7 +96,9 @@ class _Commit:
         adds = ctx.version >= _ADDING_VERSION
         self._index = node.groups.partition_of(request.group_id)
         if not adds and not node.config.get("transaction.partition.verification.enable"):
-            self._submit(ErrorCode.NONE)
+            # Without a producer it would be a transaction that nobody could end.
+            is_anybodys = request.producer_id < 0 or request.producer_epoch < 0
+            self._submit(ErrorCode.INVALID_PRODUCER_ID_MAPPING if is_anybodys else ErrorCode.NONE)
             return
         try:
             partition = node.replicas.by_topic(CONSUMER_OFFSETS, self._index)

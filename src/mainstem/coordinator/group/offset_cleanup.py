@@ -144,9 +144,11 @@ class OffsetCleanup:
         self._seen_version = topics.version
         seen, self._seen_topic_ids = self._seen_topic_ids, {}
         groups_by_topic = {name: self._store.groups_of_topic(name) for name in self._store.topics()}
+        pending: dict[str, dict[str, None]] = {}
         for place in self._pending.places():
-            of_topic = groups_by_topic.get(place.topic, ())
-            groups_by_topic[place.topic] = dict.fromkeys((*of_topic, place.group_id))
+            pending.setdefault(place.topic, {})[place.group_id] = None
+        for name, waiting in pending.items():
+            groups_by_topic[name] = dict.fromkeys((*groups_by_topic.get(name, ()), *waiting))
         for name, groups in groups_by_topic.items():
             info = topics.by_name(name)
             if info is not None:

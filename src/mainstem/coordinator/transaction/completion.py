@@ -35,6 +35,8 @@ class Completion:
 
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
+        # The last word to the markers' writer on each transaction that is ending.
+        self._due: dict[str, MarkersDue] = {}
         self.committed = 0
         self.aborted = 0
 
@@ -45,21 +47,21 @@ class Completion:
         if not self._ask_for_markers(transactional_id):
             self._complete(transactional_id, now_ms)
 
-    def markers_written(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Iterable[TopicPartition],
-        now_ms: int,
-    ) -> None:
-        metadata = self._state.transactions.get(transactional_id)
-        if metadata is None or not metadata.is_ending:
-            return  # said twice
-        if (metadata.producer_id, metadata.producer_epoch) != (producer_id, producer_epoch):
-            return  # of a transaction before this one
-        self._lack(transactional_id, metadata, metadata.partitions.difference(partitions))
-        self._complete_if_done(transactional_id, now_ms)
+    def markers_written(self, due: MarkersDue, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        lacking = self.lacking(due)
+        if lacking:
+            metadata = self._state.transactions[due.transactional_id]
+            self._lack(due.transactional_id, metadata, lacking.difference(partitions))
+            self._complete_if_done(due.transactional_id, now_ms)
+
+    def lacking(self, due: MarkersDue) -> frozenset[TopicPartition]:
+        """The partitions that still need this marker. None, if the transaction was completed meanwhile: the
+        next one of the same producer may have the same epoch.
+        """
+        metadata = self._state.transactions.get(due.transactional_id)
+        if metadata is None or not metadata.is_ending or self._due.get(due.transactional_id) is not due:
+            return frozenset()
+        return metadata.partitions
 
     def loaded(self, now_ms: int) -> None:
         """Go on where the log ends: markers may have been written, or not."""
@@ -99,6 +101,7 @@ class Completion:
             partitions,
             metadata.client_version,
         )
+        self._due[transactional_id] = due
         state.effects.reply(state.markers, due)
         return True
 
@@ -122,6 +125,7 @@ class Completion:
     def _complete(self, transactional_id: str, now_ms: int) -> None:
         state = self._state
         metadata = state.transactions[transactional_id]
+        self._due.pop(transactional_id, None)
         state.write(transactional_id, metadata.completed(now_ms))
         # The markers are there, and nobody will say so again.
         state.effects.on_failure(partial(self._complete_at, transactional_id, now_ms + _RETRY_MS))

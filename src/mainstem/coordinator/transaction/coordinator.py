@@ -12,7 +12,7 @@ from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.topics import Topics
 from mainstem.coordinator.transaction import initialising, listing
-from mainstem.coordinator.transaction.completion import Completion
+from mainstem.coordinator.transaction.completion import Completion, MarkersDue
 from mainstem.coordinator.transaction.ending import answer_to_end, client_version_of
 from mainstem.coordinator.transaction.metadata import (
     EPOCH_BUMP_VERSION,
@@ -145,16 +145,13 @@ class TransactionCoordinator:
         """Answers EndTxnResponse, or NEEDS_PRODUCER_ID."""
         self.effects.reply(token, self._end(request, version, fresh_producer_id, now_ms))
 
-    def markers_written(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Iterable[TopicPartition],
-        now_ms: int,
-    ) -> None:
-        """These partitions have the marker that `MarkersDue` asked for, or need none any more."""
-        self._completion.markers_written(transactional_id, producer_id, producer_epoch, partitions, now_ms)
+    def markers_written(self, due: MarkersDue, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """These partitions have the marker that was due, or need none any more."""
+        self._completion.markers_written(due, partitions, now_ms)
+
+    def lacking(self, due: MarkersDue) -> frozenset[TopicPartition]:
+        """The partitions that still need the marker that was due; to be asked before it is tried again."""
+        return self._completion.lacking(due)
 
     def abort_timed_out(self, transactional_id: str, fresh_producer_id: int, now_ms: int) -> None:
         """The answer to `ProducerIdDue`."""

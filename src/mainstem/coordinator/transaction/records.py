@@ -25,6 +25,7 @@ _KEY_TYPE: Final = b"\0\0"
 _VALUE_VERSION: Final = 1
 _VALUE_PREFIX: Final = _VALUE_VERSION.to_bytes(2, "big")
 _NO_TAGS: Final = b"\0"
+_KNOWN_SIZE_MAX: Final = 64
 # Version, producer id, producer epoch, timeout, status; last update, start; a tag with its size.
 _HEAD: Final = struct.Struct(">hqhib")
 _TIMES: Final = struct.Struct(">qq")
@@ -76,17 +77,26 @@ def encode_value(metadata: TransactionMetadata) -> bytes:
         metadata.timeout_ms,
         metadata.state,
     )
-    partitions = b"\0" if metadata.state is State.EMPTY else _encode_partitions(metadata.partitions)
+    partitions = b"\0" if metadata.state is State.EMPTY else _partitions_of(metadata)
     times = _TIMES.pack(metadata.updated_ms, metadata.started_ms)
     return b"".join((head, partitions, times, _encode_tags(metadata)))
 
 
-@lru_cache(maxsize=1024)
+def _partitions_of(metadata: TransactionMetadata) -> bytes:
+    """The same ones come again and again: in the records of one transaction, and in the next ones. Large
+    sets are not worth their place in memory.
+    """
+    partitions = metadata.partitions
+    return (_known_partitions if len(partitions) <= _KNOWN_SIZE_MAX else _encode_partitions)(partitions)
+
+
 def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
-    """The same ones come again and again: in the records of one transaction, and in the next ones."""
     topics = [PartitionsSchema(topic, indexes) for topic, indexes in by_topic(partitions).items()]
     value = TransactionLogValue(transaction_partitions=topics)
     return codec.encode(value, _VALUE_VERSION)[_HEAD.size - len(_VALUE_PREFIX) : -_TIMES.size - len(_NO_TAGS)]
+
+
+_known_partitions = lru_cache(maxsize=1024)(_encode_partitions)
 
 
 def _encode_tags(metadata: TransactionMetadata) -> bytes:
