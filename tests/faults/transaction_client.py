@@ -107,6 +107,8 @@ class Client:
         self._random = Random(seed)
         self._written = 0
         self._shared = {"bootstrap.servers": bootstrap_servers, "client.id": name, **_IMPATIENT}
+        # Else librdkafka loses its transaction coordinator for good when all brokers are gone for a moment.
+        self._shared["metadata.recovery.strategy"] = "none"
         self._transactional: Producer | None = None
         self._plain = Producer({**self._shared, "enable.idempotence": True, "message.timeout.ms": 20_000})
         self._consumer = Consumer(
