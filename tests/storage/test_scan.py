@@ -9,7 +9,7 @@ import pytest
 from mainstem.records.batch import set_offset_and_epoch
 from mainstem.storage.scan import (
     CorruptSegmentError,
-    begins_batch,
+    base_offset_at,
     find_offset,
     iter_batch_headers,
     last_boundary,
@@ -78,8 +78,8 @@ def test_a_header_that_cannot_be_right_ends_the_walk(segment: tuple[int, list[in
 def test_a_place_that_is_no_boundary_is_told_apart(segment: tuple[int, list[int]]) -> None:
     fd, positions = segment
     end = positions[-1]
-    assert begins_batch(fd, positions[3], end, 0, 7)
-    assert not begins_batch(fd, positions[3], end, 0, 6)
-    assert not begins_batch(fd, positions[3] + 1, end, 0, 10**6)
-    assert not begins_batch(fd, end, end, 0, 10**6)
-    assert not begins_batch(fd, -5, end, 0, 10**6)
+    assert base_offset_at(fd, positions[3], end, 0, 7) == 6
+    assert base_offset_at(fd, positions[3], end, 0, 6) is None
+    assert base_offset_at(fd, positions[3] + 1, end, 0, 10**6) is None
+    assert base_offset_at(fd, end, end, 0, 10**6) is None
+    assert base_offset_at(fd, -5, end, 0, 10**6) is None

@@ -23,6 +23,7 @@ from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import ProduceResponse
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.headers import decode_request_header, encode_response_header
+from mainstem.storage.file_range import FileRange
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
@@ -66,9 +67,7 @@ class ApiVersion:
         size = len(header)
         plain = True
         for chunk in chunks:
-            if type(chunk) is bytes:
-                size += len(chunk)
-            elif hasattr(chunk, "length"):
+            if type(chunk) is FileRange:
                 size += chunk.length
                 plain = False
             else:
@@ -83,7 +82,7 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
     merged: list[Chunk] = []
     run: list[bytes] = []
     for chunk in chunks:
-        if hasattr(chunk, "length"):
+        if type(chunk) is FileRange:
             if run:
                 merged.append(b"".join(run))
                 run = []

@@ -14,19 +14,20 @@ from mainstem.storage.errors import is_passing
 OFFSET_ENTRY = struct.Struct(">ii")  # relative offset, position
 TIME_ENTRY = struct.Struct(">qi")  # timestamp, relative offset
 _TAIL_BYTES_MAX = 8192
-_PAGE_ENTRIES = 512
+_PAGE_ENTRIES = 256
 
 
 class SparseIndex:
     """Entries on disk followed by entries in memory."""
 
-    __slots__ = ("_disk_bytes", "_entry", "_tail", "path")
+    __slots__ = ("_disk_bytes", "_entry", "_recent", "_tail", "path")
 
     def __init__(self, path: str, entry: struct.Struct, disk_bytes: int = -1) -> None:
         self.path = path
         self._entry = entry
         self._disk_bytes = disk_bytes
         self._tail = bytearray()
+        self._recent = b""  # the run of entries of the file that was looked at last: readers go forward
 
     # ---- size
 
@@ -78,11 +79,13 @@ class SparseIndex:
             del self._tail[size - self._disk_bytes :]
             return
         self._tail.clear()
+        self._recent = b""
         os.truncate(self.path, size)
         self._disk_bytes = size
 
     def replace(self, entries: bytearray) -> None:
         """Have these entries instead of those that are there."""
+        self._recent = b""
         if self._holds(entries):
             return
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -130,13 +133,21 @@ class SparseIndex:
         tail = self._tail
         if tail and entry.unpack_from(tail)[column] <= value:
             return _floor_in(tail, entry, value, column)
+        recent = self._recent
+        if (
+            recent
+            and entry.unpack_from(recent)[column] <= value
+            and value < entry.unpack_from(recent, len(recent) - entry.size)[column]
+        ):
+            return _floor_in(recent, entry, value, column)
         if not self.disk_bytes():
             return None
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return _floor_in(self._page(fd, value, column), entry, value, column)
+            page = self._recent = self._page(fd, value, column)
         finally:
             os.close(fd)
+        return _floor_in(page, entry, value, column)
 
     def floor_count(self, value: int, column: int = 0) -> int:
         """How many entries have a field `column` of at most `value`."""

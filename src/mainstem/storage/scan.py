@@ -23,16 +23,21 @@ class CorruptSegmentError(Exception):
         self.reason = reason
 
 
-def begins_batch(fd: int, position: int, end: int, first_offset: int, last_offset: int) -> bool:
-    """Whether a batch with offsets between these two begins at `position`, as far as its header shows."""
+def base_offset_at(fd: int, position: int, end: int, first_offset: int, last_offset: int) -> int | None:
+    """The base offset of the batch that begins at `position`; None if its header does not show a batch with
+    offsets between these two.
+    """
     if not 0 <= position <= end - HEADER_SIZE:
-        return False
+        return None
+    base_offset: int
     base_offset, length, magic, delta = HOP.unpack(os.pread(fd, HOP.size, position))
-    return bool(
+    if (
         magic == MAGIC
         and _LENGTH_MIN <= length <= end - position - LOG_OVERHEAD
         and first_offset <= base_offset <= base_offset + delta <= last_offset
-    )
+    ):
+        return base_offset
+    return None
 
 
 def find_offset(fd: int, position: int, end: int, target: int) -> tuple[int, int, int] | None:

@@ -6,12 +6,11 @@ is opened on first use and may be closed again by the handle cache at any time.
 
 import logging
 import os
-import struct
 
 from mainstem.storage.block_reserve import FIRST_RESERVE_AT
 from mainstem.storage.file_range import FileHandle, HandleCache
 from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from mainstem.storage.scan import begins_batch, find_offset, iter_batch_headers, last_boundary
+from mainstem.storage.scan import base_offset_at, find_offset, iter_batch_headers, last_boundary
 from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
 
 logger = logging.getLogger(__name__)
@@ -30,7 +29,6 @@ ROLL_UNDECIDED = -(2**63) - 1
 _HINTS_MAX = 16
 # A read may end earlier than its limit by this part of it.
 _BOUNDARY_LOSS = 16
-_BASE_OFFSET = struct.Struct(">q")
 
 
 class Segment:
@@ -285,32 +283,39 @@ class Segment:
             known = self._positions.get(offset)
             if known is not None:
                 return known if known < self.size else None
-        entry = self._index_floor(offset - self.base_offset)
-        found = find_offset(self.file().fd, entry[1] if entry else 0, self.size, offset)
+        boundary = self._boundary_in_index(offset - self.base_offset)
+        found = find_offset(self.file().fd, boundary[0] if boundary else 0, self.size, offset)
         return found[0] if found else None
 
-    def _index_floor(self, value: int, column: int = 0) -> tuple[int, int] | None:
-        """The last entry of the offset index up to `value`. If it leads nowhere, the indexes are made again:
-        only their ends were looked at when they were opened.
+    def _boundary_in_index(self, value: int, column: int = 0) -> tuple[int, int] | None:
+        """The batch of the last entry of the offset index up to `value`: its position and base offset. If the
+        entry leads nowhere, the indexes are made again: only their ends were looked at when they were opened.
         """
         entry = self.offset_index.floor(value, column)
-        if entry is not None and not begins_batch(
-            self.file().fd, entry[1], self.size, self.base_offset, self.base_offset + entry[0]
-        ):
+        if entry is None:
+            return None
+        boundary = self._followed(entry)
+        if boundary is None:
             logger.warning("rebuilding the indexes of %s: an entry is wrong", self.path(LOG_SUFFIX))
             self.rebuild_indexes()
             entry = self.offset_index.floor(value, column)
-        return entry
+            boundary = None if entry is None else self._followed(entry)
+        return boundary
+
+    def _followed(self, entry: tuple[int, int]) -> tuple[int, int] | None:
+        """Where an entry of the offset index leads; None if there is no such batch."""
+        last_offset, position = self.base_offset + entry[0], entry[1]
+        base_offset = base_offset_at(self.file().fd, position, self.size, self.base_offset, last_offset)
+        return None if base_offset is None else (position, base_offset)
 
     def boundary_before(self, position: int, limit: int) -> tuple[int, int]:
         """The last batch boundary between `position` and `limit`, and the offset that follows it."""
-        entry = self._index_floor(limit, 1)
-        start = max(position, entry[1]) if entry else position
-        fd = self.file().fd
-        if start > position and (limit - start) * _BOUNDARY_LOSS < limit - position:
-            # So close to the limit that a few more batches are not worth looking at their headers.
-            return start, _BASE_OFFSET.unpack(os.pread(fd, _BASE_OFFSET.size, start))[0]
-        return last_boundary(fd, start, limit)
+        boundary = self._boundary_in_index(limit, 1)
+        if boundary is not None and boundary[0] > position:
+            if (limit - boundary[0]) * _BOUNDARY_LOSS < limit - position:
+                return boundary  # so close to the limit that a few more batches are not worth a look
+            position = boundary[0]
+        return last_boundary(self.file().fd, position, limit)
 
     def remember(self, offset: int, position: int) -> None:
         """A reader that got everything before `offset` will soon ask for it: it is at this boundary."""
