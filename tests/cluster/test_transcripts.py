@@ -1,22 +1,18 @@
 """The controller's decisions, pinned by readable transcripts in testdata/."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import transcript
+from tests.cluster.transcript import ControllerSession
+from tests.support.played_transcript import assert_as_written_down
 
 FILES = sorted((Path(__file__).parent / "testdata").glob("controller_*.txt"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_controller_decides_as_written_down(path: Path) -> None:
-    expected = path.read_text()
-    outcome = transcript.run(expected)
-    if os.environ.get("MAINSTEM_RECORD_TRANSCRIPTS"):
-        path.write_text(outcome)
-    assert outcome == path.read_text()
+    assert_as_written_down(path, ControllerSession)
 
 
 def test_there_are_transcripts() -> None:

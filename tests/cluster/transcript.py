@@ -36,30 +36,23 @@ from mainstem.protocol.apis.k37_create_partitions import (
 )
 from mainstem.protocol.errors import ErrorCode
 from tests.cluster.cluster_model import Cluster, registration
+from tests.support.played_transcript import PlayedSession
 
 _RESOURCES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 
 
-def run(text: str) -> str:
-    """The transcript with its outcomes as they are now."""
-    session = _Session()
-    return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
-
-
-class _Session:
+class ControllerSession(PlayedSession):
     def __init__(self) -> None:
         self._cluster = Cluster()
 
-    def paragraph(self, paragraph: str) -> str:
-        if paragraph.startswith("#"):
-            return paragraph
-        command = paragraph.partition("\n----")[0]
+    def outcome(self, command: str) -> Iterable[str]:
         words, *lines = command.splitlines()
         name, *options = words.split()
-        handler = getattr(self, f"_{name.replace('-', '_')}")
-        outcome = handler(options, [line.split() for line in lines])
-        return "\n".join([command, "----", *outcome])
+        outcome: Iterable[str] = getattr(self, f"_{name.replace('-', '_')}")(
+            options, [line.split() for line in lines]
+        )
+        return outcome
 
     def _cluster_of(self, options: list[str], _lines: list[list[str]]) -> Iterator[str]:
         """`cluster-of 1 2 3 setting=value`: a new cluster of these brokers."""

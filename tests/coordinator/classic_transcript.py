@@ -38,8 +38,8 @@ from mainstem.protocol.apis.k14_sync_group import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.harness import FakeTopics, Harness, Waiting
+from tests.coordinator.machine_session import GROUP, MachineSession
 
-GROUP = "orders"
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 
 
@@ -76,12 +76,6 @@ def subscription(*topics: str) -> bytes:
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
-def run(text: str) -> str:
-    """The transcript with its outcomes as they are now."""
-    session = _Session()
-    return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
-
-
 class _Told:
     """What a client knows about its membership."""
 
@@ -90,7 +84,7 @@ class _Told:
         self.generation = -1
 
 
-class _Session:
+class ClassicSession(MachineSession):
     def __init__(self) -> None:
         self._settings = {"group.initial.rebalance.delay.ms": "3000"}
         self._ids = count(1)
@@ -102,41 +96,11 @@ class _Session:
         self._harness = Harness(
             lambda: ClassicMachine(BrokerConfig(self._settings), lambda: str(next(self._ids)))
         )
-        self._phases: list[str] = []
         self._seen = 0
 
-    # ---- paragraphs
+    # ---- outcomes
 
-    def paragraph(self, paragraph: str) -> str:
-        if paragraph.startswith("#"):
-            return paragraph
-        command = paragraph.partition("\n----")[0]
-        before = self._phase()
-        lines = self._run(command)
-        lines += self._outcome()
-        after = self._phase()
-        if before != after:
-            lines.append(f"{GROUP}: {before} -> {after}")
-        return "\n".join([command, "----", *(lines or ["(nothing)"])])
-
-    def _run(self, command: str) -> list[str]:
-        first, *others = command.splitlines()
-        if first != "in one turn":
-            return self._command(first)
-        lines: list[str] = []
-        with self._harness.turn():
-            for line in others:
-                lines += self._command(line.strip())
-        return lines
-
-    def _command(self, line: str) -> list[str]:
-        name, *words = line.split()
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        plain = [word for word in words if "=" not in word]
-        lines: Iterable[str] | None = getattr(self, f"_{name.replace('-', '_')}")(*plain, **options)
-        return list(lines or [])
-
-    def _phase(self) -> str:
+    def _state(self) -> str:
         group = self._harness.machine.state.groups.get(GROUP)
         return "none" if group is None else group.state_name()
 

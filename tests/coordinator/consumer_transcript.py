@@ -43,16 +43,10 @@ from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.harness import FakeTopics, Harness, Waiting
+from tests.coordinator.machine_session import GROUP, MachineSession
 
-GROUP = "orders"
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 _STATES = ("stable", "unrevoked", "unreleased")
-
-
-def run(text: str) -> str:
-    """The transcript with its outcomes as they are now."""
-    session = _Session()
-    return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
 _HEARTBEAT_INTERVAL_MS = 5000  # the default
@@ -68,7 +62,7 @@ class _Told:
         self.instance_id: str | None = None
 
 
-class _Session:
+class ConsumerSession(MachineSession):
     def __init__(self) -> None:
         self._settings: dict[str, str] = {}
         self._group_settings: dict[str, str] = {}
@@ -87,25 +81,7 @@ class _Session:
         )
         self._seen = 0
 
-    # ---- paragraphs
-
-    def paragraph(self, paragraph: str) -> str:
-        if paragraph.startswith("#"):
-            return paragraph
-        command = paragraph.partition("\n----")[0]
-        before = self._state()
-        lines = self._command(command) + self._outcome()
-        after = self._state()
-        if before != after:
-            lines.append(f"{GROUP}: {before} -> {after}")
-        return "\n".join([command, "----", *(lines or ["(nothing)"])])
-
-    def _command(self, line: str) -> list[str]:
-        name, *words = line.split()
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        plain = [word for word in words if "=" not in word]
-        lines: list[str] | None = getattr(self, f"_{name.replace('-', '_')}")(*plain, **options)
-        return lines or []
+    # ---- outcomes
 
     def _state(self) -> str:
         group = self._harness.machine.state.groups.get(GROUP)

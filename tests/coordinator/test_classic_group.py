@@ -14,8 +14,9 @@ from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupReq
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
-from tests.coordinator.classic_transcript import GROUP, ClassicMachine, subscription
+from tests.coordinator.classic_transcript import ClassicMachine, subscription
 from tests.coordinator.harness import Harness, Waiting
+from tests.coordinator.machine_session import GROUP
 
 
 def _harness() -> Harness:

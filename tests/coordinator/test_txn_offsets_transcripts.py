@@ -1,22 +1,18 @@
 """Offsets in transactions, rule by rule, as written down in transcripts/txn_offsets_*.txt."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.coordinator import txn_offsets_transcript
+from tests.coordinator.txn_offsets_transcript import TxnOffsetsSession
+from tests.support.played_transcript import assert_as_written_down
 
 FILES = sorted((Path(__file__).parent / "transcripts").glob("txn_offsets_*.txt"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_offsets_in_transactions_behave_as_written_down(path: Path) -> None:
-    expected = path.read_text()
-    outcome = txn_offsets_transcript.run(expected)
-    if os.environ.get("MAINSTEM_RECORD_TRANSCRIPTS"):
-        path.write_text(outcome)
-    assert outcome == path.read_text()
+    assert_as_written_down(path, TxnOffsetsSession)
 
 
 def test_there_are_transcripts() -> None:

@@ -16,15 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from tests.coordinator.txn_offset_world import TxnWorld
+from tests.support.played_transcript import PlayedSession
 
 
-def run(text: str) -> str:
-    """The transcript with its outcomes as they are now."""
-    session = _Session()
-    return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
-
-
-class _Session:
+class TxnOffsetsSession(PlayedSession):
     def __init__(self) -> None:
         self._world = TxnWorld()
         self._member = ""
@@ -45,16 +40,13 @@ class _Session:
             "appends": self._appends,
         }
 
-    def paragraph(self, paragraph: str) -> str:
-        if paragraph.startswith("#"):
-            return paragraph
-        command = paragraph.partition("\n----")[0]
+    def outcome(self, command: str) -> Iterable[str]:
         name, *words = command.split()
         groups = self._world.groups()
-        lines = [*self._commands[name](words), *self._records()]
-        lines += [f"group {group} is there" for group in sorted(self._world.groups() - groups)]
-        lines += [f"group {group} is gone" for group in sorted(groups - self._world.groups())]
-        return "\n".join([command, "----", *(lines or ["(nothing)"])])
+        yield from self._commands[name](words)
+        yield from self._records()
+        yield from (f"group {group} is there" for group in sorted(self._world.groups() - groups))
+        yield from (f"group {group} is gone" for group in sorted(groups - self._world.groups()))
 
     def _records(self) -> Iterable[str]:
         harness = self._world.harness

@@ -36,16 +36,11 @@ from mainstem.protocol.apis.k26_end_txn import EndTxnRequest
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.harness import FakeTopics, Harness, Waiting
+from tests.coordinator.machine_session import MachineSession
 
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 _STATES = {name: state for state, name in STATE_NAMES.items()}
 _DEFAULT_ID = "shop"
-
-
-def run(text: str) -> str:
-    """The transcript with its outcomes as they are now."""
-    session = _Session()
-    return "\n\n".join(session.paragraph(paragraph) for paragraph in text.strip().split("\n\n")) + "\n"
 
 
 def places(words: list[str]) -> list[TopicPartition]:
@@ -70,7 +65,7 @@ class _Told:
         self.epoch = -1
 
 
-class _Session:
+class TransactionSession(MachineSession):
     def __init__(self) -> None:
         self._settings: dict[str, str] = {}
         self._topics = FakeTopics(t=3, u=1)
@@ -108,31 +103,7 @@ class _Session:
     def fail(self, error: ErrorCode) -> None:
         self._said.append(f"no markers: {error.name}")
 
-    # ---- paragraphs
-
-    def paragraph(self, paragraph: str) -> str:
-        if paragraph.startswith("#"):
-            return paragraph
-        command = paragraph.partition("\n----")[0]
-        lines = self._run(command) + self._outcome()
-        return "\n".join([command, "----", *(lines or ["(nothing)"])])
-
-    def _run(self, command: str) -> list[str]:
-        first, *others = command.splitlines()
-        if first != "in one turn":
-            return self._command(first)
-        lines: list[str] = []
-        with self._harness.turn():
-            for line in others:
-                lines += self._command(line.strip())
-        return lines
-
-    def _command(self, line: str) -> list[str]:
-        name, *words = line.split()
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        plain = [word for word in words if "=" not in word]
-        lines: list[str] | None = getattr(self, f"_{name.replace('-', '_')}")(*plain, **options)
-        return lines or []
+    # ---- outcomes
 
     def _outcome(self) -> list[str]:
         lines, self._said = self._said, []
