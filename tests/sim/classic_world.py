@@ -17,6 +17,7 @@ from mainstem.protocol.apis.k14_sync_group import SyncGroupResponse
 from mainstem.protocol.apis.k42_delete_groups import DeletableGroupResult
 from mainstem.protocol.errors import ErrorCode
 from tests.coordinator.harness import FakeTopics, Harness
+from tests.sim.seeds import Violation
 
 GROUP = "group"
 TOPIC = "topic"
@@ -28,10 +29,6 @@ REBALANCE_TIMEOUT_MS = 20_000
 _SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
 
 Event = Callable[[Any, Any, int], None]
-
-
-class Violation(Exception):
-    """A rule did not hold."""
 
 
 def read_assignment(data: bytes) -> frozenset[int]:

@@ -2,8 +2,6 @@
 the broker fails to write and starts again. The rules are in `classic_world.py`.
 """
 
-import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,9 +12,9 @@ from mainstem.coordinator.group.classic.sync import Syncs
 from mainstem.coordinator.group.offsets import Offsets
 from tests.sim.classic_administrator import Administrator
 from tests.sim.classic_client import SimulatedClient
-from tests.sim.classic_world import GROUP, Violation, World
+from tests.sim.classic_world import GROUP, World
+from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all
 
-SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 SEEDS_PER_TEST = 50
 TURNS = 120
 CALM_TURNS = 150
@@ -60,11 +58,7 @@ def _is_settled(group: ClassicGroup | None, clients: list[SimulatedClient]) -> b
 
 @pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST))
 def test_the_rules_hold_whatever_happens(first: int) -> None:
-    for seed in range(first, first + SEEDS_PER_TEST):
-        try:
-            simulate(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 
 
 # ---- each rule is broken on purpose
@@ -103,26 +97,18 @@ _assign = Syncs._assign
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "broken", "rule"),
+    "breakage",
     [
-        (ClassicGroup, "next_generation", _same_generation, "owned twice"),
-        (Syncs, "_assign", _forgetful_assignment, "not covered"),
-        (ClassicGroup, "check_offset_commit", _anything_goes, "fenced|moved back"),
-        (Offsets, "replay", _nothing, "lost|moved back"),
-        (Offsets, "_undo_commit", _nothing, "lost"),
-        (Rebalances, "expect", _nothing, "unknown"),
-        (Rebalances, "_refuse_syncs", _drop_syncs, "forgotten"),
-        (Rebalances, "forget", _forget_nothing_but_the_group, "not written|owned twice"),
+        Breakage(ClassicGroup, "next_generation", _same_generation, "owned twice"),
+        Breakage(Syncs, "_assign", _forgetful_assignment, "not covered"),
+        Breakage(ClassicGroup, "check_offset_commit", _anything_goes, "fenced|moved back"),
+        Breakage(Offsets, "replay", _nothing, "lost|moved back"),
+        Breakage(Offsets, "_undo_commit", _nothing, "lost"),
+        Breakage(Rebalances, "expect", _nothing, "unknown"),
+        Breakage(Rebalances, "_refuse_syncs", _drop_syncs, "forgotten"),
+        Breakage(Rebalances, "forget", _forget_nothing_but_the_group, "not written|owned twice"),
     ],
+    ids=lambda breakage: breakage.name,
 )
-def test_a_broken_coordinator_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, broken: Callable[..., None], rule: str
-) -> None:
-    monkeypatch.setattr(owner, name, broken)
-    with pytest.raises(Violation, match=rule):
-        _simulate_many(50)
-
-
-def _simulate_many(count: int) -> None:
-    for seed in range(count):
-        simulate(seed)
+def test_a_broken_coordinator_is_found_out(monkeypatch: pytest.MonkeyPatch, breakage: Breakage) -> None:
+    assert_found_out(monkeypatch, breakage, simulate, 50)

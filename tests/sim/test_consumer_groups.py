@@ -5,7 +5,6 @@ At no moment may two members that the group knows own one partition; a member th
 not commit; a restart gives back what was there; and when the storm is over every partition has one owner.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
@@ -20,8 +19,8 @@ from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.errors import KafkaError
 from tests.coordinator.harness import FakeTopics, Harness
 from tests.sim.group_clients import GROUP, ClassicClient, ConsumerClient, Network
+from tests.sim.seeds import SEED
 
-SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 STEPS = 500
 SEEDS = 12
 MEMBERS_MAX = 7

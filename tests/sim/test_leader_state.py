@@ -4,15 +4,14 @@ The simulated broker appends, fsyncs, hears of followers, shrinks and grows the 
 forgets requests, in any order. After every step the rules of the module must hold.
 """
 
-import os
 import random
 from collections import Counter
 
 import pytest
 
 from mainstem.replication.leader_state import LeaderState
+from tests.sim.seeds import SEED
 
-SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 STEPS = 400
 
 

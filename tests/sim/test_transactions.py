@@ -3,8 +3,6 @@ each other, requests and markers come late, the broker fails to write and is kil
 `transaction_world.py`.
 """
 
-import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,11 +15,10 @@ from mainstem.coordinator.transaction.records import decode_value
 from mainstem.coordinator.transaction.state import CoordinatorState
 from mainstem.coordinator.transaction.time_limits import TimeLimits
 from mainstem.protocol.errors import ErrorCode
-from tests.sim.transaction_log import Violation
+from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all
 from tests.sim.transaction_producer import SimulatedProducer
 from tests.sim.transaction_world import TRANSACTIONAL_IDS, World
 
-SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 SEEDS_PER_TEST = 50
 TURNS = 150
 CALM_TURNS = 150
@@ -46,11 +43,7 @@ def simulate(seed: int) -> World:
 
 @pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST))
 def test_a_transaction_is_committed_or_aborted_whole_whatever_happens(first: int) -> None:
-    for seed in range(first, first + SEEDS_PER_TEST):
-        try:
-            simulate(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 
 
 def test_the_histories_are_worth_their_time() -> None:
@@ -141,31 +134,25 @@ _prepared = TransactionMetadata.prepared
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "broken", "rule"),
+    "breakage",
     [
-        (CoordinatorState, "write", _without_undo, "not written"),
-        (CoordinatorState, "existing", _forget_one, "hanging|mixed"),
-        (Completion, "markers_written", _complete_at_the_first_marker, "hanging|mixed"),
-        (Completion, "_ask_for_markers", _ask_before_it_is_written, "outdated|torn|told wrongly|late"),
-        (Completion, "loaded", _abort_after_restart, "not written|torn|told wrongly"),
-        (Completion, "loaded", _nothing, "hanging"),
-        (Completion, "_complete_at", _nothing, "hanging"),
-        (TransactionMetadata, "prepared", _same_epoch, "hanging|late|mixed"),
-        (coordinator, "answer_to_end", _end_whatever_comes, "not fenced|told wrongly|told both"),
-        (initialising, "bumped", _same_identity, "not unique"),
-        (initialising, "needs_rotation", _no_rotation, "no epoch left|hanging"),
-        (TimeLimits, "abort_timed_out", _nothing, "hanging"),
-        (coordinator, "_check_producer", _no_error, "late|hanging|mixed"),
+        Breakage(CoordinatorState, "write", _without_undo, "not written"),
+        Breakage(CoordinatorState, "existing", _forget_one, "hanging|mixed"),
+        Breakage(Completion, "markers_written", _complete_at_the_first_marker, "hanging|mixed"),
+        Breakage(
+            Completion, "_ask_for_markers", _ask_before_it_is_written, "outdated|torn|told wrongly|late"
+        ),
+        Breakage(Completion, "loaded", _abort_after_restart, "not written|torn|told wrongly"),
+        Breakage(Completion, "loaded", _nothing, "hanging"),
+        Breakage(Completion, "_complete_at", _nothing, "hanging"),
+        Breakage(TransactionMetadata, "prepared", _same_epoch, "hanging|late|mixed"),
+        Breakage(coordinator, "answer_to_end", _end_whatever_comes, "not fenced|told wrongly|told both"),
+        Breakage(initialising, "bumped", _same_identity, "not unique"),
+        Breakage(initialising, "needs_rotation", _no_rotation, "no epoch left|hanging"),
+        Breakage(TimeLimits, "abort_timed_out", _nothing, "hanging"),
+        Breakage(coordinator, "_check_producer", _no_error, "late|hanging|mixed"),
     ],
+    ids=lambda breakage: breakage.name,
 )
-def test_a_broken_coordinator_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, broken: Callable[..., Any], rule: str
-) -> None:
-    monkeypatch.setattr(owner, name, broken)
-    with pytest.raises(Violation, match=rule):
-        _simulate_many(50)
-
-
-def _simulate_many(count: int) -> None:
-    for seed in range(count):
-        simulate(seed)
+def test_a_broken_coordinator_is_found_out(monkeypatch: pytest.MonkeyPatch, breakage: Breakage) -> None:
+    assert_found_out(monkeypatch, breakage, simulate, 50)

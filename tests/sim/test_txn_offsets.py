@@ -2,10 +2,6 @@
 `txn_offsets_world.py`.
 """
 
-import os
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from mainstem.coordinator.group import pending_offsets
@@ -13,9 +9,9 @@ from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
 from mainstem.coordinator.group.offset_replay import OffsetReplay
 from mainstem.coordinator.group.offset_store import CommittedOffset
 from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place, Positions
-from tests.sim.txn_offsets_world import SimulatedWorld, Violation
+from tests.sim.seeds import SEED, Breakage, assert_found_out, simulate_all
+from tests.sim.txn_offsets_world import SimulatedWorld
 
-SEED = int(os.environ.get("MAINSTEM_TEST_SEED", "1"))
 SEEDS_PER_TEST = 25
 STEPS = 60
 
@@ -30,11 +26,7 @@ def simulate(seed: int) -> None:
 
 @pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 100, SEEDS_PER_TEST))
 def test_the_rules_hold_whatever_happens(first: int) -> None:
-    for seed in range(first, first + SEEDS_PER_TEST):
-        try:
-            simulate(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 
 
 # ---- each rule is broken on purpose
@@ -80,26 +72,18 @@ _delete_others = OffsetCleanup._delete_others
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "broken", "rule"),
+    "breakage",
     [
-        (PendingOffsets, "overtake", _leave, "other offsets"),
-        (PendingOffsets, "clear", _leave, "other"),
-        (PendingOffsets, "restore", _forget_nothing, "other"),
-        (PendingOffsets, "end", _commit_either_way, "other offsets"),
-        (pending_offsets, "_without", _overtake_nobody, "other offsets"),
-        (OffsetReplay, "replay_transactional", _pass_over, "other"),
-        (OffsetReplay, "replay_transactional", _count_at_once, "other"),
-        (OffsetCleanup, "_delete_others", _only_committed, "other"),
+        Breakage(PendingOffsets, "overtake", _leave, "other offsets"),
+        Breakage(PendingOffsets, "clear", _leave, "other"),
+        Breakage(PendingOffsets, "restore", _forget_nothing, "other"),
+        Breakage(PendingOffsets, "end", _commit_either_way, "other offsets"),
+        Breakage(pending_offsets, "_without", _overtake_nobody, "other offsets"),
+        Breakage(OffsetReplay, "replay_transactional", _pass_over, "other"),
+        Breakage(OffsetReplay, "replay_transactional", _count_at_once, "other"),
+        Breakage(OffsetCleanup, "_delete_others", _only_committed, "other"),
     ],
+    ids=lambda breakage: breakage.name,
 )
-def test_a_broken_coordinator_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, broken: Callable[..., Any], rule: str
-) -> None:
-    monkeypatch.setattr(owner, name, broken)
-    with pytest.raises(Violation, match=rule):
-        _simulate_many(100)
-
-
-def _simulate_many(count: int) -> None:
-    for seed in range(count):
-        simulate(seed)
+def test_a_broken_coordinator_is_found_out(monkeypatch: pytest.MonkeyPatch, breakage: Breakage) -> None:
+    assert_found_out(monkeypatch, breakage, simulate, 100)

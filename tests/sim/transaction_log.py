@@ -1,14 +1,11 @@
 """A partition of the simulation of transactions: what it lets in, and how the transactions in it ended."""
 
 from mainstem.protocol.errors import ErrorCode
+from tests.sim.seeds import Violation
 
 # Who produced, and the number of its transaction.
 Tag = tuple[str, int]
 _EPOCH_MAX = 32_767
-
-
-class Violation(Exception):
-    """A rule did not hold."""
 
 
 class Guard:

@@ -17,7 +17,8 @@ from mainstem.coordinator.transaction.records import decode_key, decode_value, e
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.errors import ErrorCode
 from tests.coordinator.harness import FakeTopics, Harness
-from tests.sim.transaction_log import Partition, Tag, Violation
+from tests.sim.seeds import Violation
+from tests.sim.transaction_log import Partition, Tag
 
 TRANSACTIONAL_IDS = ("x", "y")
 TIMEOUT_MS = 30_000

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from mainstem.coordinator.group.records import decode_key, decode_value
 from mainstem.coordinator.group.records.offsets import OffsetCommitKey
 from tests.coordinator.txn_offset_world import TxnWorld
+from tests.sim.seeds import Violation
 
 GROUPS = ("g", "h")
 TOPICS = ("t", "u")
@@ -19,10 +20,6 @@ PRODUCERS = (1, 2, 3)
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 
 Place = tuple[str, str, int]
-
-
-class Violation(Exception):
-    """A rule did not hold."""
 
 
 class Position(NamedTuple):
