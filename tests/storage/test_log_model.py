@@ -1,62 +1,33 @@
 """The log against a model that is a plain list: any mix of appends, reads, cuts, rolls, stops and crashes."""
 
-import os
-import shutil
-import tempfile
-from pathlib import Path
-
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import iter_headers
 from mainstem.records.record import iter_records
-from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, batch, idempotent, read_batches
+from tests.storage.model_machine import ModelMachine, model_settings
 
 # (base offset, last offset, epoch, value of every record)
 ModelBatch = tuple[int, int, int, bytes]
 
-CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=150, retention_ms=-1)
 PRODUCER = 77
-# Thousands of small files: a file system in memory, where there is one, does in seconds what a disk does in
-# minutes.
-FAST_DIRECTORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-class LogMachine(RuleBasedStateMachine):
-    """Every step is done to the log and to the model; after each the two must look the same."""
+class LogMachine(ModelMachine):
+    config = LogConfig(segment_bytes=1500, index_interval_bytes=150, retention_ms=-1)
 
     @initialize()
     def start(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="log-model-", dir=FAST_DIRECTORY))
+        self.open_new()
         self.batches: list[ModelBatch] = []
-        self.start_offset = self.end_offset = 0
+        self.end_offset = 0
         self.epoch = 0
         self.serial = 0
         self.sequence: int | None = None
-        self.log = self.open()
-
-    def teardown(self) -> None:
-        if hasattr(self, "directory"):
-            self.log.close(clean=False)
-            shutil.rmtree(self.directory)
-
-    def open(self, *, clean: bool = False, recovery_point: int = 0) -> Log:
-        return Log.open(
-            self.directory / "t-0",
-            "t",
-            0,
-            bytes(16),
-            CONFIG,
-            now_ms=NOW_MS,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=self.start_offset,
-        )
 
     def added(self, count: int, value: bytes) -> None:
         self.batches.append((self.end_offset, self.end_offset + count - 1, self.epoch, value))
@@ -159,12 +130,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def lose_power(self, share: float) -> None:
-        """What no fsync has covered may be missing from some byte on."""
-        segment, point = self.log.active_segment, self.log.recovery_point
-        self.log.close(clean=False)
-        safe = 0 if point <= segment.base_offset else segment.position_of(point)
-        if safe is not None:
-            os.truncate(segment.path(".log"), int(safe + share * (segment.size - safe)))
+        point = self.close_and_lose(share)
         self.log = self.open(recovery_point=point)
         assert all(entry[1] < self.log.log_end_offset for entry in self.batches if entry[1] < point)
         self.batches = [entry for entry in self.batches if entry[1] < self.log.log_end_offset]
@@ -210,9 +176,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLogAgainstModel = LogMachine.TestCase
-TestLogAgainstModel.settings = settings(
-    max_examples=40,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestLogAgainstModel.settings = model_settings(max_examples=40)

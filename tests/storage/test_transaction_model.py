@@ -2,25 +2,20 @@
 consumer of committed records gets to see, through rolls, cuts, retention, stops, crashes and lost files.
 """
 
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from msgspec import Struct
 
 from mainstem.config import LogConfig
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, append, files, open_log
-from tests.storage.test_log_model import FAST_DIRECTORY
+from tests.storage.model_machine import ModelMachine, model_settings
 from tests.storage.transaction_helpers import append_in_transaction, end, read_committed
 
-CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150, retention_ms=-1)
 PRODUCERS = st.integers(1, 4)
 
 
@@ -60,33 +55,13 @@ def transactions_in(batches: list[Batch]) -> list[Transaction]:
     return ended + list(open_now.values())
 
 
-class TransactionMachine(RuleBasedStateMachine):
-    """Every step is done to the log and to the model; after each the two must look the same."""
+class TransactionMachine(ModelMachine):
+    config = LogConfig(segment_bytes=900, index_interval_bytes=150, retention_ms=-1)
 
     @initialize()
     def start(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="transaction-model-", dir=FAST_DIRECTORY))
+        self.open_new()
         self.batches: list[Batch] = []
-        self.start_offset = 0
-        self.log = self.open()
-
-    def teardown(self) -> None:
-        if hasattr(self, "directory"):
-            self.log.close(clean=False)
-            shutil.rmtree(self.directory)
-
-    def open(self, *, clean: bool = False, recovery_point: int = 0) -> Log:
-        return Log.open(
-            self.directory / "t-0",
-            "t",
-            0,
-            bytes(16),
-            CONFIG,
-            now_ms=NOW_MS,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=self.start_offset,
-        )
 
     @property
     def end_offset(self) -> int:
@@ -151,13 +126,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def kill(self, share: float) -> None:
-        """What no fsync has covered may be missing from some byte on."""
-        segment, point = self.log.active_segment, self.log.recovery_point
-        self.log.close(clean=False)
-        safe = 0 if point <= segment.base_offset else segment.position_of(point)
-        if safe is not None:
-            os.truncate(segment.path(".log"), int(safe + share * (segment.size - safe)))
-        self.recover(point)
+        self.recover(self.close_and_lose(share))
 
     @precondition(lambda self: len(self.batches) > 3)
     @rule(suffixes=st.sets(st.sampled_from([".index", ".timeindex", ".txnindex", ".snapshot"]), min_size=1))
@@ -233,12 +202,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactionsAgainstModel = TransactionMachine.TestCase
-TestTransactionsAgainstModel.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestTransactionsAgainstModel.settings = model_settings(max_examples=60)
 
 
 @pytest.mark.parametrize("seed", range(5))
