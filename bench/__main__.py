@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from bench.document import write_page
+from bench.document import complete_subjects, write_page
 from bench.errors import BenchError
 from bench.peers import KAFKA_VERSION, PEERS, REPOSITORY, java_version, kafka_jars
-from bench.phases import PHASES
-from bench.phases.model import QUICK, Sizes
+from bench.phases import PHASES, SUBJECTS
+from bench.phases.model import QUICK, Phase, Sizes
 from bench.report import Report, make_report, text_table
 from bench.runner import Plan, run
 from bench.stats import KAFKA
@@ -28,7 +28,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench/run", description="Measure Mainstem beside Apache Kafka on this machine."
     )
-    parser.add_argument("--only", metavar="NAME,...", help=f"some of the phases: {', '.join(PHASES)}")
+    parser.add_argument(
+        "--only",
+        metavar="NAME,...",
+        help=f"some of the subjects: {', '.join(SUBJECTS)}; or of their phases: {', '.join(PHASES)}",
+    )
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(PEERS), help="default: %(default)s")
     parser.add_argument("--repeat", type=int, metavar="N", help="measurements of each (default 5, quick 2)")
     parser.add_argument("--quick", action="store_true", help="small loads and a short warm-up, to try it out")
@@ -37,7 +41,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--from-json", type=Path, metavar="FILE", help="print a saved report, measure nothing"
     )
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put it into docs/performance.md")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder for the brokers' data (temporary)")
     return parser.parse_args(arguments)
 
@@ -48,12 +52,18 @@ def make_plan(options: argparse.Namespace) -> Plan:
         raise BenchError("--repeat must be 1 or more")
     warmup_s = options.warmup if options.warmup is not None else (3.0 if options.quick else 25.0)
     return Plan(
-        phases=[PHASES[name] for name in _chosen("--only", options.only, list(PHASES))],
+        phases=_phases(options.only),
         peers=_chosen("--peers", options.peers, list(PEERS)),
         repeat=repeat,
         warmup_s=warmup_s,
         sizes=QUICK if options.quick else Sizes(),
     )
+
+
+def _phases(only: str | None) -> list[Phase]:
+    names = _chosen("--only", only, [*SUBJECTS, *PHASES])
+    wanted = {phase.name for name in names if name in SUBJECTS for phase in SUBJECTS[name]} | set(names)
+    return [phase for phase in PHASES.values() if phase.name in wanted]
 
 
 def _chosen(option: str, text: str | None, known: list[str]) -> list[str]:
@@ -66,6 +76,8 @@ def _chosen(option: str, text: str | None, known: list[str]) -> list[str]:
 
 def _measure(options: argparse.Namespace, arguments: list[str]) -> Report:
     plan = make_plan(options)
+    if options.write_docs and not complete_subjects({phase.name for phase in plan.phases}):
+        raise BenchError(f"--write-docs needs all phases of a subject: --only {' or '.join(SUBJECTS)}")
     if KAFKA in plan.peers:
         kafka_jars()
     tools = build_tools()

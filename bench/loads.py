@@ -75,10 +75,7 @@ class Loader:
     def fetch(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
         """The same by a reader that does not unpack the records, and so never is what takes the time."""
         load = ["--partitions", str(partitions), "--messages", str(messages)]
-        done = self._own(self.tools.fetches, topic, load)
-        if done["bytes"] < messages * size_bytes:
-            raise BenchError(f"only {done['bytes']} bytes were fetched of {messages} messages")
-        return Throughput(messages, size_bytes, done["seconds"])
+        return _whole(self._own(self.tools.fetches, topic, load), messages, size_bytes)
 
     def requests(self, topic: str, partitions: int, seconds: int) -> dict[str, float]:
         """One 100 B record per request over 50 connections, one in flight on each."""
@@ -122,10 +119,7 @@ class Loader:
         """One partition to a consumer, as a member of the group or taken by itself; all from the start."""
         load = ["--consumers", str(consumers), "--messages", str(messages), "--group", group or ""]
         load += ["--isolation", isolation]
-        done = self._own(self.tools.consumers, topic, load)
-        if done["bytes"] < messages * size_bytes:
-            raise BenchError(f"only {done['bytes']} bytes were consumed of {messages} messages")
-        return Throughput(messages, size_bytes, done["seconds"])
+        return _whole(self._own(self.tools.consumers, topic, load), messages, size_bytes)
 
     def end_to_end(self, topic: str, rate_per_s: int, messages: int, warmup: int) -> dict[str, float]:
         """acks=all, no linger, and a consumer that long-polls on a connection of its own."""
@@ -160,6 +154,13 @@ class Loader:
         output = _run([str(program), "--port", str(self.peer.port), "--topic", topic, *load])
         fields: dict[str, float] = json.loads(output)
         return fields
+
+
+def _whole(done: dict[str, float], messages: int, size_bytes: int) -> Throughput:
+    """What a reader of ours did, after a look whether it got everything."""
+    if done["bytes"] < messages * size_bytes:
+        raise BenchError(f"only {done['bytes']} bytes were read of {messages} messages")
+    return Throughput(messages, size_bytes, done["seconds"])
 
 
 def parse_produced(output: str, messages: int, size_bytes: int) -> Throughput:

@@ -1,15 +1,16 @@
-"""All phases in the order in which they run: those on the two warm brokers, then those on fresh ones."""
+"""All phases by subject, in the order in which they run: on the two warm brokers, then on fresh ones."""
 
 from bench.phases import groups, latency, lifecycle, throughput, transactions
 from bench.phases.model import Phase
 
+SUBJECTS: dict[str, tuple[Phase, ...]] = {
+    "broker": (*throughput.PHASES, *latency.PHASES, *lifecycle.PHASES),
+    "groups": groups.PHASES,
+    "transactions": transactions.PHASES,
+}
 PHASES: dict[str, Phase] = {
     phase.name: phase
-    for phase in (
-        *throughput.PHASES,
-        *latency.PHASES,
-        *groups.PHASES,
-        *transactions.PHASES,
-        *lifecycle.PHASES,
+    for phase in sorted(
+        (phase for phases in SUBJECTS.values() for phase in phases), key=lambda phase: phase.fresh
     )
 }

@@ -10,7 +10,8 @@ from bench.topics import topic
 
 _SIZE_1K = 1024
 _SIZE_100B = 100
-_READINGS = 3
+_TAKES = 3
+_READINGS = 5
 
 
 def _messages(bench: Bench, size_bytes: int) -> int:
@@ -18,11 +19,14 @@ def _messages(bench: Bench, size_bytes: int) -> int:
 
 
 def _produce(bench: Bench, size_bytes: int) -> dict[str, float]:
-    with topic(bench.peer, f"produce-{size_bytes}", PARTITIONS) as name:
-        bench.warm_pages()
-        with cpu_of(bench.peer) as cpu:
-            done = bench.load.produce(name, _messages(bench, size_bytes), size_bytes)
-        return _result(bench, done, cpu.seconds)
+    takes, cpu_seconds = [], 0.0
+    for number in range(_TAKES):
+        with topic(bench.peer, f"produce-{size_bytes}-{number}", PARTITIONS) as name:
+            bench.warm_pages()
+            with cpu_of(bench.peer) as cpu:
+                takes.append(bench.load.produce(name, _messages(bench, size_bytes), size_bytes))
+            cpu_seconds += cpu.seconds
+    return _result(bench, _middle(takes), cpu_seconds / _TAKES)
 
 
 def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
@@ -44,9 +48,9 @@ def _consume(bench: Bench, size_bytes: int) -> dict[str, float]:
         }
 
 
-def _middle(readings: list[Throughput]) -> Throughput:
-    """One reading takes a second or less, in which whatever else the machine does would show."""
-    return sorted(readings, key=lambda done: done.seconds)[len(readings) // 2]
+def _middle(runs: list[Throughput]) -> Throughput:
+    """One run takes a second or less, in which whatever else the machine does would show."""
+    return sorted(runs, key=lambda done: done.seconds)[len(runs) // 2]
 
 
 def _result(bench: Bench, done: Throughput, cpu_seconds: float) -> dict[str, float]:

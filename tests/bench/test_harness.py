@@ -10,10 +10,10 @@ import pytest
 
 from bench import procfs
 from bench.__main__ import make_plan, parse_arguments
-from bench.document import BEGIN, END, PAGE, replace_section
+from bench.document import PAGE, begin_of, complete_subjects, end_of, replace_section, write_page
 from bench.errors import BenchError
 from bench.loads import parse_consumed, parse_produced
-from bench.phases import PHASES
+from bench.phases import PHASES, SUBJECTS
 from bench.phases.model import QUICK
 from bench.report import format_number, make_report, markdown_table, text_table
 from bench.runner import Plan, Results, alternate
@@ -104,11 +104,27 @@ def test_numbers_are_short() -> None:
 
 
 def test_only_the_marked_section_of_the_page_is_replaced() -> None:
-    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert replace_section(page, "| new |") == f"before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"
+    begin, end = begin_of("groups"), end_of("groups")
+    page = f"before\n{begin}\nold\n{end}\nafter\n"
+    assert replace_section(page, "groups", "| new |") == f"before\n{begin}\n\n| new |\n\n{end}\nafter\n"
     with pytest.raises(BenchError):
-        replace_section("no markers", "| new |")
-    assert BEGIN in PAGE.read_text()
+        replace_section("no markers", "groups", "| new |")
+    for subject in SUBJECTS:
+        assert begin_of(subject) in PAGE.read_text()
+
+
+def test_a_subject_is_written_only_as_a_whole(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    text = "".join(f"{begin_of(subject)}\n\nold\n\n{end_of(subject)}\n" for subject in SUBJECTS)
+    page.write_text(text)
+    phases = [*SUBJECTS["groups"], PHASES["startup"]]
+    plan = Plan(phases=phases, peers=["mainstem", "kafka"], repeat=1, warmup_s=0, sizes=QUICK)
+    write_page(make_report(plan, Results(), {"command": "bench/run"}), page)
+    written = page.read_text()
+    assert written.count("\n\nold\n\n") == len(SUBJECTS) - 1
+    assert "idle_groups" in written
+    assert "startup" not in written
+    assert complete_subjects({"startup"}) == []
 
 
 def test_options_choose_phases_in_their_own_order() -> None:
