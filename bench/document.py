@@ -1,6 +1,5 @@
 """Puts a report into docs/performance.md: a table for each subject, between its markers.
 
-
 A subject's table is replaced only as a whole, with the command, commit and machine that made it below.
 """
 
