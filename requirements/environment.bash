@@ -1,8 +1,9 @@
 # Makes .venv from a hashed lock file. Sourced by ./mainstem and ./test, which share one .venv: the lock file
-# "dev" contains all of "runtime", so a development environment also serves ./mainstem.
+# "dev" contains all of "spark", and "spark" all of "runtime", so a development environment also serves ./mainstem.
 #
 # What it must never do: leave a half-made environment that looks whole. A stamp (a copy of the lock file) is
-# written as the very last step, and a note of unfinished work makes the next use start over.
+# written as the very last step, and a note of unfinished work makes the next use start over. Spark is added to an
+# environment that serves already and goes on serving, whatever becomes of the addition.
 
 say() { printf 'mainstem: %s\n' "$*" >&2; }
 
@@ -55,7 +56,28 @@ make_virtualenv() {
     "$python" -m venv "$root/.venv" || fail "$python could not make $root/.venv (see above)"
 }
 
-# make_environment ROOT runtime|dev
+# pip_install KIND PIP-ARGUMENT...: what the lock file names.
+pip_install() {
+    local kind=$1
+    shift
+    "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+        --require-hashes -r "$root/requirements/$kind.txt" "$@" >&2 ||
+        fail "could not install requirements/$kind.txt (see above): check the network and try again"
+}
+
+# add_spark: into the environment as it is.
+add_spark() {
+    local note=$root/.venv/mainstem-spark-unfinished again=()
+    say "adding Spark to .venv from requirements/spark.txt (once, half a gigabyte, a few minutes) ..."
+    # What a broken-off addition left behind may look installed.
+    [[ ! -e $note ]] || again=(--force-reinstall)
+    : >"$note"
+    pip_install spark ${again[@]+"${again[@]}"}
+    cp "$root/requirements/spark.txt" "$root/.venv/mainstem-spark.stamp"
+    rm -f "$note"
+}
+
+# make_environment ROOT runtime|spark|dev
 make_environment() {
     root=$1
     local kind=$2 python
@@ -64,14 +86,14 @@ make_environment() {
     # whatever happens to the shell.
     exec 9>"$root/.venv.lock"
     "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
-    if ! is_stamped "$kind"; then
+    if ! is_stamped "$kind" && [[ $kind == spark ]] && is_stamped runtime; then
+        add_spark
+    elif ! is_stamped "$kind"; then
         say "making .venv from requirements/$kind.txt (once, about a minute) ..."
         rm -f "$root"/.venv/mainstem-*.stamp
         make_virtualenv "$python"
         : >"$root/.venv/mainstem-unfinished"
-        "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
-            --require-hashes -r "$root/requirements/$kind.txt" >&2 ||
-            fail "could not install requirements/$kind.txt (see above): check the network and try again"
+        pip_install "$kind"
         # The sources are used where they stand; a relative path survives moving the checkout.
         local site_packages
         site_packages=$(echo "$root"/.venv/lib/python3.*/site-packages)
@@ -79,8 +101,34 @@ make_environment() {
         # Compiled now: where writing bytecode is switched off, every start would compile the sources again.
         "$root/.venv/bin/python" -m compileall -q "$root/src" >&2 || true
         rm -f "$root/.venv/mainstem-unfinished"
+        [[ $kind != dev ]] || cp "$root/requirements/spark.txt" "$root/.venv/mainstem-spark.stamp"
         [[ $kind == runtime ]] || cp "$root/requirements/runtime.txt" "$root/.venv/mainstem-runtime.stamp"
         cp "$root/requirements/$kind.txt" "$root/.venv/mainstem-$kind.stamp"
     fi
     exec 9>&-
+}
+
+# java_version: the major version of the Java that Spark would start, 0 if there is none.
+java_version() {
+    local java=java version
+    [[ -z ${JAVA_HOME:-} ]] || java=$JAVA_HOME/bin/java
+    version=$("$java" -version 2>&1) && [[ $version =~ version\ \"([0-9]+) ]] || { echo 0; return; }
+    echo "${BASH_REMATCH[1]}"
+}
+
+# need_java: Spark runs on Java 17 or later. Where this may install it, it does.
+need_java() {
+    local package
+    (($(java_version) < 17)) || return 0
+    [[ -z ${JAVA_HOME:-} ]] ||
+        fail "Spark needs Java 17 or later, and JAVA_HOME ($JAVA_HOME) has none: set it to a newer one, or unset it"
+    is_debian_root ||
+        fail "Spark needs Java 17 or later, which was not found: install it (Debian, Ubuntu: apt install default-jre-headless)"
+    apt-cache show default-jre-headless >/dev/null 2>&1 || apt-get -qq update >&2 || true
+    for package in openjdk-21-jre-headless openjdk-17-jre-headless default-jre-headless; do
+        ! apt-cache show "$package" >/dev/null 2>&1 || break
+    done
+    say "installing $package, which Spark runs on (once) ..."
+    apt_install "$package" && (($(java_version) >= 17)) ||
+        fail "could not install Java 17 or later: install it (apt install openjdk-17-jre-headless) and try again"
 }

@@ -21,7 +21,7 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "requirements").mkdir()
     shutil.copy(ROOT / "mainstem", folder)
     shutil.copy(ROOT / "requirements" / "environment.bash", folder / "requirements")
-    for name in ("runtime.txt", "dev.txt"):
+    for name in ("runtime.txt", "spark.txt", "dev.txt"):
         (folder / "requirements" / name).write_text("# nothing is needed\n")
     (folder / "src" / "mainstem" / "__init__.py").touch()
     (folder / "src" / "mainstem" / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\n")
@@ -53,6 +53,56 @@ def test_the_first_use_makes_the_environment_and_later_ones_only_use_it(
     (moved / "requirements" / "runtime.txt").write_text("# the lock file changed\n")
     assert "making .venv" in _run(moved / "mainstem", "x")[1]
     assert _run(moved / "mainstem", "x")[1] == ""
+
+
+def _java(folder: Path, version: str) -> dict[str, str]:
+    """An environment in which Java is of that version."""
+    java = folder / version / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+    return {**os.environ, "JAVA_HOME": str(java.parent.parent)}
+
+
+def test_only_commands_that_need_spark_add_it(checkout: Path, tmp_path: Path) -> None:
+    command = checkout / "mainstem"
+    assert "requirements/runtime.txt" in _run(command, "topics", "create", "demo")[1]
+    java_17 = _java(tmp_path, "17.0.15")
+    for first, arguments in enumerate(
+        (("pipeline", "run", "x"), ("demo",), ("--verbose", "pipeline", "init"))
+    ):
+        result = subprocess.run(
+            [command, *arguments], env=java_17, capture_output=True, text=True, check=True
+        )
+        assert result.stdout == f"{list(arguments)}\n"
+        assert ("mainstem: adding Spark to .venv" in result.stderr) == (first == 0)
+    assert _run(command, "up") == ("['up']\n", "")
+
+
+def test_a_broken_off_addition_of_spark_leaves_the_rest_usable(checkout: Path) -> None:
+    command = checkout / "mainstem"
+    _run(command, "up")
+    (checkout / "requirements" / "spark.txt").write_text("no-such-package==1 --hash=sha256:00\n")
+    failed = subprocess.run([command, "pipeline", "init"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "mainstem: could not install requirements/spark.txt" in failed.stderr
+    assert _run(command, "up") == ("['up']\n", "")
+
+    (checkout / "requirements" / "spark.txt").write_text("# nothing is needed\n")
+    assert "adding Spark" in _run(command, "pipeline", "init")[1]
+    assert _run(command, "pipeline", "init")[1] == ""
+
+
+def test_an_old_java_is_refused_in_one_line_where_spark_would_start(checkout: Path, tmp_path: Path) -> None:
+    command = checkout / "mainstem"
+    _run(command, "pipeline", "validate")
+    old = _java(tmp_path, "11.0.2")
+    refused = subprocess.run([command, "demo"], env=old, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("mainstem: Spark needs Java 17 or later, and JAVA_HOME")
+    assert refused.stderr.count("\n") == 1
+    subprocess.run([command, "pipeline", "validate"], env=old, capture_output=True, check=True)
+    subprocess.run([command, "up"], env=old, capture_output=True, check=True)
 
 
 def test_several_uses_at_once_after_an_interrupted_set_up_make_one_environment(checkout: Path) -> None:
