@@ -1,0 +1,63 @@
+"""A blocking Kafka client on the project's own protocol code, for bulk reading and writing without
+librdkafka.
+
+    from mainstem.wire import Cluster, from_kafka_options
+
+    with Cluster(from_kafka_options({"bootstrap.servers": "localhost:9092"})) as cluster:
+        for partition, fetched in cluster.stream({("orders", 0): (0, 1_000_000)}):
+            ...
+
+It works on whole record batches and never looks at single records. It imports nothing of the broker.
+"""
+
+from mainstem.wire.cluster import Cluster
+from mainstem.wire.errors import (
+    ConnectionLost,
+    InvalidOption,
+    KafkaRefusal,
+    NoBrokerAnswers,
+    NoProgress,
+    NotServed,
+    OffsetOutOfRange,
+    SecurityError,
+    TopicGone,
+    TopicPartition,
+    UnsupportedOption,
+    WireError,
+)
+from mainstem.wire.fetching import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from mainstem.wire.kafka_options import from_kafka_options
+from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from mainstem.wire.metadata import PartitionMetadata, TopicMetadata
+from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
+from mainstem.wire.stream import FetchStream
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "ClientOptions",
+    "Cluster",
+    "ConnectionLost",
+    "FetchStream",
+    "Fetched",
+    "InvalidOption",
+    "KafkaRefusal",
+    "ListedOffset",
+    "NoBrokerAnswers",
+    "NoProgress",
+    "NotServed",
+    "OffsetOutOfRange",
+    "PartitionMetadata",
+    "SaslOptions",
+    "SecurityError",
+    "TlsOptions",
+    "TopicGone",
+    "TopicMetadata",
+    "TopicPartition",
+    "UnsupportedOption",
+    "WireError",
+    "from_kafka_options",
+]
