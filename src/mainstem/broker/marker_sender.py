@@ -2,17 +2,18 @@
 
 A decision comes here only when it is committed, so that a marker never says what may be undone. Markers are
 written until every partition has its own: a partition that is gone needs none, one that fails is tried again.
+Those of a large transaction are written in several turns of the event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.partition import Partition
+from mainstem.broker.turns import Turns
 from mainstem.coordinator.transaction.completion import MarkersDue
-from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
@@ -102,16 +103,18 @@ NOBODY: Final = _Nobody()
 class MarkerSender:
     """The token to which coordinators say what they need done: mostly, which markers are due."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "Node", turns: Turns) -> None:
         self._node = node
+        self.turns = turns
         self._due: list[MarkersDue] = []
         self._timers: set[asyncio.TimerHandle] = set()
         self.closed = False
 
     def reply(self, due: MarkersDue | ProducerIdDue) -> None:
         """Send them when the coordinator is done with its turn, but before the next request is read: a
-        producer that goes on at once finds its former transaction completed. The shell calls `send` then;
-        what comes outside of a turn, or late because of a slow replica, is sent soon.
+        producer that goes on at once finds its former transaction completed, unless that was a large one. The
+        shell calls `send` then; what comes outside of a turn, or late because of a slow replica, is sent
+        soon.
         """
         if self.closed:
             return
@@ -137,9 +140,9 @@ class MarkerSender:
         """Write the markers that are due, at the end of a turn; in between the coordinator is not to be
         disturbed.
         """
-        due, self._due = self._due, []
-        for markers in due:
-            _Delivery(self._node, self, markers).send(markers.partitions)
+        if self._due:
+            due, self._due = self._due, []
+            self.turns.begin([_Delivery(self._node, self, markers) for markers in due])
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         def run() -> None:
@@ -161,21 +164,47 @@ class _Delivery:
         self._marker = Marker(
             due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
         )
+        self._unsent = list(due.partitions)
         self._written: set[Place] = set()  # and not told to the coordinator yet
         self._failed: set[Place] = set()
         self._sending = False
         self._retry_seconds = _RETRY_SECONDS_MIN
 
-    def send(self, places: Iterable[Place]) -> None:
+    def go_on(self, until: float) -> bool:
+        """Write markers into partitions that lack them. Between two turns a topic may have been deleted and
+        made again, the transaction completed, or the coordinator replaced.
+        """
+        lacking = self._lacking()
+        unsent, time = self._unsent, self._node.loop.time
         self._sending = True
-        for place in places:
-            try:
-                write_marker(self._node, place, self._marker, self._done)
-            except Exception:
-                logger.exception("cannot write a marker into %s-%d", *place)
-                self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+        while unsent:
+            place = unsent.pop()
+            if place in lacking:
+                self._write(place)
+                if time() >= until:
+                    break
         self._sending = False
         self._report()
+        return bool(unsent)
+
+    def _lacking(self) -> frozenset[Place]:
+        """The partitions that still need their marker from here."""
+        found: list[frozenset[Place]] = []
+        if self._is_coordinated_here():
+            coordinators, due = self._node.transactions, self._due
+            coordinators.shell.submit(
+                coordinators.partition_of(due.transactional_id),
+                NOBODY,
+                lambda machine, _, now_ms: found.append(machine.lacking(due)),
+            )
+        return found[0] if found else frozenset()
+
+    def _write(self, place: Place) -> None:
+        try:
+            write_marker(self._node, place, self._marker, self._done)
+        except Exception:
+            logger.exception("cannot write a marker into %s-%d", *place)
+            self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _done(self, place: Place, error: ErrorCode) -> None:
         if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
@@ -191,11 +220,11 @@ class _Delivery:
             self._report()
 
     def _report(self) -> None:
-        """Tell the coordinator of the partitions that have their marker."""
-        written, self._written = self._written, set()
+        """Tell the coordinator of the partitions that have their marker, when each was tried."""
         due = self._due
-        if not written or not self._is_coordinated_here():
+        if self._unsent or not self._written or not self._is_coordinated_here():
             return
+        written, self._written = self._written, set()
         coordinators = self._node.transactions
         coordinators.shell.submit(
             coordinators.partition_of(due.transactional_id),
@@ -210,22 +239,10 @@ class _Delivery:
         self._failed.add(place)
 
     def _send_failed(self) -> None:
-        """Those that still lack it: meanwhile a topic may have been deleted and the transaction completed."""
         failed, self._failed = self._failed, set()
-        if not self._is_coordinated_here():
-            return
-        coordinators, due = self._node.transactions, self._due
-
-        def send_lacking(machine: TransactionCoordinator, now_ms: int) -> bool:
-            failed.intersection_update(machine.lacking(due))
-            return True
-
-        index = coordinators.partition_of(due.transactional_id)
-        if coordinators.shell.try_at_once(index, send_lacking):
-            self.send(failed)
-        else:
-            self._failed = failed  # the coordinator is in the middle of something
-            self._sender.later(_RETRY_SECONDS_MIN, self._send_failed)
+        if not self._unsent:
+            self._sender.turns.later(self)
+        self._unsent += failed
 
     def _next_retry_seconds(self) -> float:
         seconds = self._retry_seconds

@@ -11,6 +11,7 @@ from mainstem.broker.internal_topics import TRANSACTION_STATE
 from mainstem.broker.marker_sender import NOBODY, MarkerSender
 from mainstem.broker.partition import Partition
 from mainstem.broker.pending import Fail, Pending
+from mainstem.broker.turns import Turns
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
 from mainstem.coordinator.transaction.listing import Counts
@@ -34,7 +35,9 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
     def __init__(self, node: "Node") -> None:
         self._topics = ImageTopics(node)
-        self._markers = MarkerSender(node)
+        # What is written into many partitions at once: it must not keep others from theirs.
+        self.turns = Turns(node.loop)
+        self._markers = MarkerSender(node, self.turns)
         self._tasks: set[asyncio.Task[None]] = set()
         load_buffer_bytes = node.config.get("transaction.state.log.load.buffer.size")
         super().__init__(node, TRANSACTION_STATE, "transaction.state.log", Codec.NONE, load_buffer_bytes)
@@ -145,6 +148,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
     def close(self) -> None:
         self._markers.close()
+        self.turns.close()
         for task in self._tasks:
             task.cancel()
         super().close()

@@ -4,6 +4,8 @@ Coordinators on other brokers send it, and administrators who abort a transactio
 lost sight of. v2 says which version of transactions the marker follows (KIP-1228).
 """
 
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mainstem.broker.context import RequestContext
@@ -19,6 +21,8 @@ from mainstem.protocol.apis.k27_write_txn_markers import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+logger = logging.getLogger(__name__)
 
 Place = tuple[str, int]
 
@@ -41,13 +45,17 @@ class _Writing:
 
     def __init__(self, ctx: RequestContext, request: WriteTxnMarkersRequest) -> None:
         self._ctx = ctx
-        self._request = request
         self._results: dict[int, dict[Place, ErrorCode]] = {}
+        self._unwritten = self._each(request)
         self._missing = 1  # itself, until it has written all of them
         self._pending = Pending(ctx, _cannot_fail)
 
     def write(self) -> Any:
-        for entry in self._request.markers:
+        self._ctx.node.transactions.turns.begin([self])
+        return self._pending.outcome()
+
+    def _each(self, request: WriteTxnMarkersRequest) -> Iterator[tuple[Place, Marker]]:
+        for entry in request.markers:
             marker = Marker(
                 entry.producer_id,
                 entry.producer_epoch,
@@ -55,14 +63,26 @@ class _Writing:
                 entry.transaction_result,
                 entry.transaction_version,
             )
-            results = self._results.setdefault(entry.producer_id, {})
+            self._results.setdefault(entry.producer_id, {})
             for place in _places(entry):
-                self._missing += 1
-                write_marker(self._ctx.node, place, marker, self._done_in(results))
-        self._one_less()
-        return self._pending.outcome()
+                yield place, marker
 
-    def _done_in(self, results: dict[Place, ErrorCode]) -> Any:
+    def go_on(self, until: float) -> bool:
+        node = self._ctx.node
+        for place, marker in self._unwritten:
+            self._missing += 1
+            done = self._done_in(self._results[marker.producer_id])
+            try:
+                write_marker(node, place, marker, done)
+            except Exception:
+                logger.exception("cannot write a marker into %s-%d", *place)
+                done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if node.loop.time() >= until:
+                return True
+        self._one_less()
+        return False
+
+    def _done_in(self, results: dict[Place, ErrorCode]) -> Callable[[Place, ErrorCode], None]:
         def done(place: Place, error: ErrorCode) -> None:
             results[place] = error
             self._one_less()
