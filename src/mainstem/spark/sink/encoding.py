@@ -1,0 +1,89 @@
+"""Rows into record batches: gathered from Arrow batches, placed on partitions and encoded in compiled code.
+
+This runs in the tasks only: importing it loads numba and pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from mainstem.records.columnar import encode
+from mainstem.spark.sink.columns import Columns, rows_by_topic
+from mainstem.spark.sink.errors import SinkError
+from mainstem.spark.sink.options import SinkOptions
+from mainstem.spark.sink.partitioning import Partitioner
+from mainstem.spark.sink.topics import find_topic
+from mainstem.wire import Cluster, TopicPartition
+
+# Gathered before encoding. Spark hands over 10,000 rows at a time, which over many partitions would be small
+# batches.
+GATHERED_BYTES = 8 * 1024 * 1024
+
+Batches = dict[TopicPartition, list[bytearray]]
+
+
+def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows in tables of a bounded size."""
+    some: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            some.append(batch)
+            size += batch.nbytes
+        if size >= GATHERED_BYTES:
+            yield pa.Table.from_batches(some)
+            some, size = [], 0
+    if some:
+        yield pa.Table.from_batches(some)
+
+
+class Encoder:
+    """The record batches of one task's rows."""
+
+    def __init__(self, cluster: Cluster, options: SinkOptions, columns: Columns) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._columns = columns
+        self._partitioners: dict[str, Partitioner] = {}
+
+    def encode(self, table: pa.Table) -> Batches:
+        found: Batches = {}
+        for topic, rows in rows_by_topic(table, self._columns, self._options.topic):
+            places = self._partitioner(topic).place(rows)
+            encoded = encode(
+                rows.key if rows.key is not None else pa.nulls(len(rows.value), pa.binary()),
+                rows.value,
+                rows.headers,
+                None,
+                places,
+                codec=self._options.codec,
+                batch_bytes=self._options.batch_bytes,
+            )
+            for partition, batches in encoded.items():
+                self._check_sizes(topic, batches)
+                found[topic, partition] = batches
+        return found
+
+    def _partitioner(self, topic: str) -> Partitioner:
+        partitioner = self._partitioners.get(topic)
+        if partitioner is None:
+            metadata = find_topic(self._cluster, topic, self._options.metadata_timeout_ms)
+            partitioner = self._partitioners[topic] = Partitioner(
+                topic,
+                len(metadata.partitions),
+                [number for number, partition in metadata.partitions.items() if partition.leader >= 0],
+                batch_bytes=self._options.batch_bytes,
+                ignore_keys=self._options.ignore_keys,
+            )
+        return partitioner
+
+    def _check_sizes(self, topic: str, batches: list[bytearray]) -> None:
+        for batch in batches:
+            if len(batch) > self._options.record_bytes_max:
+                raise SinkError(
+                    f"a record for the topic {topic} is {len(batch)} bytes when serialized which is larger "
+                    f"than {self._options.record_bytes_max}, which is the value of kafka.max.request.size: "
+                    "raise that option and the topic's max.message.bytes, or write smaller records"
+                )

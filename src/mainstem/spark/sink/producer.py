@@ -1,0 +1,70 @@
+"""Record batches of one producer: stamped with its id and the sequence numbers of each partition, and sent.
+
+Because a broker knows the sequence numbers, a request that is sent again is never appended twice. A
+thread sends while the task encodes what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Self
+
+from mainstem.records.batch import MAX_SEQUENCE, read_header, stamp_producer
+from mainstem.wire import Cluster, TopicPartition
+
+
+@dataclass
+class Stamps:
+    """The identity of a producer and the next sequence number of each partition that it has written to."""
+
+    producer_id: int
+    producer_epoch: int
+    transactional: bool
+    next_sequences: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def stamp(self, partition: TopicPartition, batches: Iterable[bytearray]) -> int:
+        """Stamp batches in the order in which they will be appended; the number of their records."""
+        first = sequence = self.next_sequences.get(partition, 0)
+        for batch in batches:
+            stamp_producer(
+                batch, self.producer_id, self.producer_epoch, sequence, transactional=self.transactional
+            )
+            sequence = (sequence + read_header(batch).record_count) & MAX_SEQUENCE
+        self.next_sequences[partition] = sequence
+        return (sequence - first) & MAX_SEQUENCE
+
+
+class BatchSender:
+    """Sends in the background. Leaving the `with` block without an error waits for all acknowledgements."""
+
+    def __init__(self, cluster: Cluster, acks: int, stamps: Stamps | None) -> None:
+        self._cluster = cluster
+        self._acks = acks
+        self._stamps = stamps
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mainstem-sender")
+        self._under_way: Future[object] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                self._wait()
+        finally:
+            self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def send(self, batches: Mapping[TopicPartition, list[bytearray]]) -> None:
+        """Have these appended after all earlier ones; raises what kept the former call's from being so."""
+        if self._stamps is not None:
+            for partition, some in batches.items():
+                self._stamps.stamp(partition, some)
+        self._wait()
+        self._under_way = self._thread.submit(self._cluster.produce, batches, acks=self._acks)
+
+    def _wait(self) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            under_way.result()

@@ -1,0 +1,60 @@
+"""The topics that are written to: found by their names, created where brokers create topics by themselves."""
+
+from __future__ import annotations
+
+import time
+
+from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
+from mainstem.protocol.errors import ErrorCode
+from mainstem.spark.sink.errors import SinkError
+from mainstem.wire import Cluster, TopicMetadata
+
+_PAUSE_S = 0.1
+# How long a topic may be unknown: one that was just created is known everywhere a moment later.
+_UNKNOWN_MS = 5_000
+_PASSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
+    """The topic's metadata; SinkError when it does not exist and no broker creates it."""
+    deadline = time.monotonic() + min(timeout_ms, _UNKNOWN_MS) / 1000
+    asked_for = False
+    while True:
+        metadata = cluster.metadata([topic])[topic]
+        if metadata.error == ErrorCode.NONE and metadata.partitions:
+            return metadata
+        if metadata.error not in _PASSING or time.monotonic() + _PAUSE_S > deadline:
+            break
+        if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not asked_for:
+            _ask_for(cluster, topic)
+            asked_for = True
+            continue
+        time.sleep(_PAUSE_S)
+    if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise SinkError(
+            f"the topic {topic} does not exist at {_addresses(cluster)}: create it "
+            f"(mainstem topics create {topic}), or correct the option or column topic"
+        )
+    problem = f"{metadata.error.name}: {metadata.error.message}"
+    raise SinkError(f"the topic {topic} cannot be written to: {problem}")
+
+
+def _ask_for(cluster: Cluster, topic: str) -> None:
+    """Ask as a producer does, which has the broker create the topic if auto.create.topics.enable is on there."""
+    leaders = (
+        partition.leader
+        for known in cluster.metadata().values()
+        for partition in known.partitions.values()
+        if partition.leader >= 0
+    )
+    node_id = next(leaders, None)
+    if node_id is None:
+        # A cluster without a topic; every one can tell who coordinates a group.
+        node_id = cluster.coordinator(topic, "group")
+    cluster.call(
+        node_id, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
+    )
+
+
+def _addresses(cluster: Cluster) -> str:
+    return ",".join(f"{host}:{port}" for host, port in cluster.options.bootstrap_servers)
