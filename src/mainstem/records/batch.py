@@ -58,6 +58,8 @@ _LENGTH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
+# Producer id, producer epoch and base sequence.
+_PRODUCER = struct.Struct(">qhi")
 
 
 class BatchHeader(NamedTuple):
@@ -170,4 +172,22 @@ def set_log_append_time(buf: bytearray | memoryview, pos: int, timestamp_ms: int
     attributes = _ATTRIBUTES.unpack_from(buf, pos + ATTRIBUTES_POSITION)[0] | TIMESTAMP_TYPE_MASK
     _ATTRIBUTES.pack_into(buf, pos + ATTRIBUTES_POSITION, attributes)
     _TIMESTAMP.pack_into(buf, pos + MAX_TIMESTAMP_POSITION, timestamp_ms)
+    set_crc(buf, pos)
+
+
+def stamp_producer(
+    buf: bytearray | memoryview,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    *,
+    transactional: bool,
+    pos: int = 0,
+) -> None:
+    """Say who sends the batch at `pos`, and whether in a transaction; the CRC is computed anew."""
+    attributes = _ATTRIBUTES.unpack_from(buf, pos + ATTRIBUTES_POSITION)[0] & ~TRANSACTIONAL_MASK
+    if transactional:
+        attributes |= TRANSACTIONAL_MASK
+    _ATTRIBUTES.pack_into(buf, pos + ATTRIBUTES_POSITION, attributes)
+    _PRODUCER.pack_into(buf, pos + PRODUCER_ID_POSITION, producer_id, producer_epoch, base_sequence)
     set_crc(buf, pos)

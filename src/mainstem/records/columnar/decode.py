@@ -1,0 +1,211 @@
+"""From the records of a fetch answer to Arrow columns, without a Python object for any record.
+
+Python goes over batches (checksums, decompression, transactions), kernels over records. What is returned
+covers every offset from the start up to `next_offset`, neither more nor less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from crc32c import crc32c
+
+from mainstem.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, CONTROL_MASK, HEADER_SIZE, Buffer
+from mainstem.records.columnar import scan, walk
+from mainstem.records.columnar.aborted import aborted_batches
+from mainstem.records.columnar.errors import OK, REASONS, RECORD_COUNT, CorruptRecordsError
+from mainstem.records.columnar.layout import BATCH, Bytes, Int32s, Int64s, Table
+from mainstem.records.compression import Codec, CompressionError, decompress
+from mainstem.records.record import DECOMPRESSED_SIZE_MAX
+
+# Arrow's offsets have 32 bits, and compressed batches can become many times what was fetched: past this many
+# bytes the rest is left for the next fetch. A single batch is always taken, and is less than 2 GiB.
+UNPACKED_SIZE_MAX = 1 << 30
+
+HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The columns of the records, all of one length, and the offset to fetch next."""
+
+    key: pa.BinaryArray
+    value: pa.BinaryArray
+    offset: pa.Int64Array
+    timestamp_ms: pa.Int64Array
+    timestamp_type: pa.Int32Array
+    headers: pa.ListArray | None
+    next_offset: int
+
+
+def decode(
+    data: Buffer,
+    start_offset: int,
+    end_offset: int,
+    *,
+    headers: bool = False,
+    aborted: Sequence[tuple[int, int]] | None = (),
+) -> Decoded:
+    """The records with `start_offset <= offset < end_offset` of one partition's part of a Fetch answer.
+
+    `data` may end within a batch, which is then ignored: no complete batch at all shows in a `next_offset`
+    that is still `start_offset`. `aborted` holds the (producer id, first offset) of the answer; None reads
+    uncommitted records too. CorruptRecordsError names the batch that is not what it should be.
+    """
+    view = memoryview(data).cast("B")
+    octets = np.frombuffer(view, np.uint8)
+    batches, saw_end = _find_batches(octets, end_offset)
+    _check_crcs(view, batches)
+    attributes = batches["attributes"]
+    batches["wanted"][(attributes & CONTROL_MASK) != 0] = 0
+    if aborted:
+        batches["wanted"][aborted_batches(view, batches, aborted)] = 0
+    batches["wanted"][batches["last_offset"] < start_offset] = 0
+    octets, kept = _unpack(view, octets, batches)
+    if kept < batches.size:
+        batches, saw_end = batches[:kept], False
+    next_offset = end_offset if saw_end else int(batches["last_offset"][-1]) + 1 if kept else start_offset
+    return _columns(
+        octets,
+        batches,
+        (start_offset, end_offset),
+        headers=headers,
+        next_offset=max(start_offset, min(next_offset, end_offset)),
+    )
+
+
+def _find_batches(octets: Bytes, end_offset: int) -> tuple[Table, bool]:
+    facts = np.zeros(scan.SCAN_FACTS, np.int64)
+    mistake = scan.count_batches(octets, end_offset, facts)
+    if mistake != OK:
+        raise CorruptRecordsError(int(facts[scan.FAILED_OFFSET]), REASONS[mistake])
+    batches = np.empty(int(facts[scan.COUNTED]), BATCH)
+    scan.read_headers(octets, batches)
+    return batches, bool(facts[scan.SAW_END])
+
+
+def _check_crcs(view: memoryview, batches: Table) -> None:
+    starts, stops, crcs = (batches[name].tolist() for name in ("start", "stop", "crc"))
+    for row, (start, stop, crc) in enumerate(zip(starts, stops, crcs, strict=True)):
+        computed = crc32c(view[start + ATTRIBUTES_POSITION : stop])
+        if computed != crc:
+            raise CorruptRecordsError(
+                int(batches["base_offset"][row]),
+                f"its CRC-32C is {crc:08x}, that of its bytes is {computed:08x}",
+            )
+
+
+def _unpack(view: memoryview, octets: Bytes, batches: Table) -> tuple[Bytes, int]:
+    """The bytes to walk, and how many batches they are for; the table then says where each one's are."""
+    codecs = (batches["attributes"] & COMPRESSION_MASK) * (batches["wanted"] != 0)
+    if not codecs.any():
+        sizes = (batches["stop"] - batches["start"]) * (batches["wanted"] != 0)
+        return octets, _fitting(np.cumsum(sizes))
+    parts: list[Buffer] = []
+    total, kept = 0, 0
+    wanted, starts, stops = (batches[name].tolist() for name in ("wanted", "start", "stop"))
+    for row, (code, is_wanted) in enumerate(zip(codecs.tolist(), wanted, strict=True)):
+        if is_wanted:
+            part = _plain_records(code, view[starts[row] + HEADER_SIZE : stops[row]], batches, row)
+            if parts and total + len(part) > UNPACKED_SIZE_MAX:
+                break
+            batches["position"][row] = total
+            total += len(part)
+            batches["end"][row] = total
+            parts.append(part)
+        kept = row + 1
+    return np.frombuffer(b"".join(parts), np.uint8), kept
+
+
+def _fitting(totals: Int64s) -> int:
+    """How many batches stay within the limit; one at least, if there is one."""
+    return max(min(totals.size, 1), int(np.searchsorted(totals, UNPACKED_SIZE_MAX, "right")))
+
+
+def _plain_records(code: int, payload: memoryview, batches: Table, row: int) -> Buffer:
+    if code == Codec.NONE:
+        return payload
+    offset = int(batches["base_offset"][row])
+    if code > Codec.ZSTD:
+        raise CorruptRecordsError(offset, f"it names an unknown compression, {code}")
+    try:
+        return decompress(Codec(code), payload, DECOMPRESSED_SIZE_MAX)
+    except CompressionError as error:
+        raise CorruptRecordsError(offset, str(error)) from None
+
+
+def _columns(
+    octets: Bytes, batches: Table, offset_range: tuple[int, int], *, headers: bool, next_offset: int
+) -> Decoded:
+    batches = batches[batches["wanted"] != 0]
+    counts = batches["record_count"].astype(np.int64)
+    lying = (counts < 0) | (counts * walk.RECORD_SIZE_MIN > batches["end"] - batches["position"])
+    if lying.any():
+        raise CorruptRecordsError(int(batches["base_offset"][lying.argmax()]), REASONS[RECORD_COUNT])
+    room = int(counts.sum())
+    key_at, value_at, offsets, timestamps = (np.empty(room, np.int64) for _ in range(4))
+    key_offsets, value_offsets = (np.empty(room + 1, np.int32) for _ in range(2))
+    timestamp_types = np.empty(room, np.int32)
+    headers_at = np.empty(room if headers else 0, np.int64)
+    facts = np.empty(walk.WALK_FACTS, np.int64)
+    mistake = walk.walk(
+        octets, batches, *offset_range, key_at, key_offsets, value_at, value_offsets,
+        offsets, timestamps, timestamp_types, headers_at, facts,
+    )  # fmt: skip
+    if mistake != OK:
+        raise CorruptRecordsError(int(batches["base_offset"][facts[walk.FAILED_BATCH]]), REASONS[mistake])
+    rows, null_keys, null_values, header_count = facts[: walk.FAILED_BATCH].tolist()
+    return Decoded(
+        key=_binary(octets, key_at, key_offsets, rows, null_keys),
+        value=_binary(octets, value_at, value_offsets, rows, null_values),
+        offset=_numbers(pa.int64(), offsets, rows),
+        timestamp_ms=_numbers(pa.int64(), timestamps, rows),
+        timestamp_type=_numbers(pa.int32(), timestamp_types, rows),
+        headers=_headers(octets, headers_at, rows, header_count) if headers else None,
+        next_offset=next_offset,
+    )
+
+
+def _numbers(kind: pa.DataType, values: Int64s | Int32s, rows: int) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(values)], 0)
+
+
+def _binary(octets: Bytes, at: Int64s, offsets: Int32s, rows: int, nulls: int) -> pa.BinaryArray:
+    out = np.empty(int(offsets[rows]), np.uint8)
+    walk.gather(octets, at, offsets, rows, out)
+    buffers = [_validity(at, rows, nulls), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
+
+
+def _validity(at: Int64s, rows: int, nulls: int) -> pa.Buffer | None:
+    if nulls == 0:
+        return None
+    bits = np.zeros((rows + 7) // 8, np.uint8)
+    if nulls < rows:
+        walk.mark_valid(at, rows, bits)
+    return pa.py_buffer(bits)
+
+
+def _headers(octets: Bytes, headers_at: Int64s, rows: int, count: int) -> pa.ListArray:
+    """A list of (key, value) for each row; null, as in Spark's connector, where a record has none."""
+    name_at, value_at = (np.empty(count, np.int64) for _ in range(2))
+    name_offsets, value_offsets = (np.empty(count + 1, np.int32) for _ in range(2))
+    list_offsets = np.empty(rows + 1, np.int32)
+    null_values = walk.walk_headers(
+        octets, headers_at, rows, list_offsets, name_at, name_offsets, value_at, value_offsets
+    )
+    names = _text(_binary(octets, name_at, name_offsets, count, 0))
+    values = _binary(octets, value_at, value_offsets, count, null_values)
+    items = pa.StructArray.from_arrays([names, values], fields=list(HEADERS_TYPE.value_type))
+    without = int(np.count_nonzero(headers_at[:rows] < 0))
+    buffers = [_validity(headers_at, rows, without), pa.py_buffer(list_offsets)]
+    return pa.Array.from_buffers(HEADERS_TYPE, rows, buffers, without, children=[items])
+
+
+def _text(names: pa.BinaryArray) -> pa.StringArray:
+    """Names as text. A name that is no UTF-8 has its bad bytes replaced, as the Java client does."""
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())
