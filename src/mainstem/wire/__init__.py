@@ -26,11 +26,13 @@ from mainstem.wire.errors import (
     WireError,
 )
 from mainstem.wire.fetching import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from mainstem.wire.group_offsets import CommittedOffset
 from mainstem.wire.kafka_options import from_kafka_options
 from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from mainstem.wire.metadata import PartitionMetadata, TopicMetadata
 from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
 from mainstem.wire.stream import FetchStream
+from mainstem.wire.transactions import ProducerIdentity
 
 __all__ = [
     "EARLIEST",
@@ -40,6 +42,7 @@ __all__ = [
     "READ_UNCOMMITTED",
     "ClientOptions",
     "Cluster",
+    "CommittedOffset",
     "ConnectionLost",
     "FetchStream",
     "Fetched",
@@ -51,6 +54,7 @@ __all__ = [
     "NotServed",
     "OffsetOutOfRange",
     "PartitionMetadata",
+    "ProducerIdentity",
     "SaslOptions",
     "SecurityError",
     "TlsOptions",

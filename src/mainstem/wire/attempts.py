@@ -15,6 +15,8 @@ _JITTER = 0.2
 # How long a topic may be unknown: a broker learns of a new one a moment after its creation was answered, but
 # nobody wants to wait a minute for one that does not exist.
 UNKNOWN_TOPIC_GRACE_S = 5.0
+# The former transaction is nearly over then; Java's producer is as impatient.
+_CONCURRENT_TRANSACTIONS_PAUSE_S = 0.02
 _UNKNOWN_TOPIC_CODES = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -49,9 +51,11 @@ class Attempts:
         self._started = time.monotonic()
         self._deadline = self._started + timeout_ms / 1000
 
-    def pause(self, problem: WireError, pause_s: float | None = None) -> None:
+    def pause(self, problem: WireError) -> None:
         """Wait before the next attempt; raises the problem when there is no time for one."""
-        if pause_s is None:
+        if isinstance(problem, KafkaRefusal) and problem.code == ErrorCode.CONCURRENT_TRANSACTIONS:
+            pause_s = _CONCURRENT_TRANSACTIONS_PAUSE_S
+        else:
             pause_s = self._backoff.next_s()
         deadline = self._deadline
         if is_unknown_topic(problem):

@@ -5,18 +5,30 @@ Every method here is a few words about another file; retries, leaders and coordi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
+from mainstem.records.batch import read_header
 from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import Brokers
-from mainstem.wire.errors import ConnectionLost, TopicPartition
+from mainstem.wire.coordinators import Coordinators, Kind
+from mainstem.wire.errors import ConnectionLost, KafkaRefusal, TopicPartition
 from mainstem.wire.fetching import READ_UNCOMMITTED, Fetched, FetchSettings, fetch
+from mainstem.wire.group_offsets import CommittedOffset, offset_commit, offset_fetch
 from mainstem.wire.list_offsets import ListedOffset, list_offsets
 from mainstem.wire.metadata import TopicMetadata
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.producing import Batch, ProduceSettings, produce
 from mainstem.wire.stream import FetchStream
+from mainstem.wire.transactions import (
+    NO_PRODUCER,
+    PRODUCE_VERSION_BEFORE_IMPLICIT,
+    ProducerIdentity,
+    Transactions,
+    idempotent_producer,
+)
+
+Answer = TypeVar("Answer")
 
 STREAM_MAX_BYTES = 16 * 1024 * 1024
 STREAM_PARTITION_BYTES = 8 * 1024 * 1024
@@ -30,6 +42,8 @@ class Cluster:
     def __init__(self, options: ClientOptions) -> None:
         self.options = options
         self._brokers = Brokers(options)
+        self._coordinators = Coordinators(self._brokers)
+        self._transactions = Transactions(self._coordinators)
 
     def __enter__(self) -> Self:
         return self
@@ -43,12 +57,7 @@ class Cluster:
     def metadata(self, topics: Iterable[str] | None = None) -> dict[str, TopicMetadata]:
         """These topics, or all. One that does not exist has an error; none is created."""
         wanted = None if topics is None else list(topics)
-        attempts = Attempts(self.options)
-        while True:
-            try:
-                return self._brokers.refresh(wanted)
-            except ConnectionLost as error:
-                attempts.pause(error)
+        return self._retried(lambda: self._brokers.refresh(wanted))
 
     def list_offsets(
         self, at: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
@@ -92,9 +101,82 @@ class Cluster:
         timeout_ms: int = 30_000,
         transactional_id: str | None = None,
     ) -> dict[TopicPartition, int]:
-        """Append record batches in order; the offset of the first record of each partition."""
-        return produce(self._brokers, batches, ProduceSettings(acks, timeout_ms, transactional_id))
+        """Append record batches in order; the offset of the first record of each partition.
+
+        Batches of a transaction are stamped as such, and all of one producer.
+        """
+        version_max = None
+        written = [partition for partition, some in batches.items() if some]
+        if transactional_id and written and not self._transactions.adds_partitions(transactional_id):
+            version_max = PRODUCE_VERSION_BEFORE_IMPLICIT
+            header = read_header(batches[written[0]][0])
+            producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+            self._transactions.add_partitions(transactional_id, producer, written)
+        settings = ProduceSettings(acks, timeout_ms, transactional_id, version_max)
+        return produce(self._brokers, batches, settings)
+
+    def init_producer_id(
+        self,
+        transactional_id: str | None = None,
+        *,
+        transaction_timeout_ms: int = 60_000,
+        current: ProducerIdentity = NO_PRODUCER,
+    ) -> ProducerIdentity:
+        """A producer id with an epoch. With a transactional id, whoever had it before is fenced."""
+        if transactional_id is not None:
+            return self._transactions.init_producer_id(transactional_id, transaction_timeout_ms, current)
+        return self._retried(lambda: idempotent_producer(self._brokers.any_connection(), current))
+
+    def add_offsets_to_txn(self, transactional_id: str, producer: ProducerIdentity, group: str) -> None:
+        """Announce offsets of a group. `txn_offset_commit` does it by itself where it is needed."""
+        self._transactions.add_offsets(transactional_id, producer, group)
+
+    def txn_offset_commit(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+    ) -> None:
+        """Store a group's offsets as part of the transaction."""
+        self._transactions.commit_offsets(transactional_id, producer, group, offsets)
+
+    def end_txn(
+        self, transactional_id: str, producer: ProducerIdentity, *, committed: bool
+    ) -> ProducerIdentity:
+        """Commit or abort; the identity for the next transaction."""
+        return self._transactions.end(transactional_id, producer, committed)
+
+    def offset_fetch(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = True
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """A group's offsets, of these partitions or of all; partitions without one are left out.
+
+        Name the partitions where a transaction may be about to commit a first offset: only then is it waited
+        for.
+        """
+        return offset_fetch(self._coordinators, group, partitions, require_stable)
+
+    def offset_commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Store offsets for a group that has no members."""
+        offset_commit(self._coordinators, group, offsets)
+
+    def coordinator(self, key: str, kind: Kind) -> int:
+        """The id of the broker that coordinates this group or transactional id."""
+        return self._coordinators.node_of(kind, key)
 
     def call(self, node_id: int, request: Any, version_max: int | None = None) -> Any:
         """A request of any kind to one broker, without retries."""
         return self._brokers.connection(node_id).call(request, version_max=version_max)
+
+    def _retried(self, attempt: Callable[[], Answer]) -> Answer:
+        attempts = Attempts(self.options)
+        while True:
+            try:
+                return attempt()
+            except ConnectionLost as error:
+                attempts.pause(error)
+            except KafkaRefusal as error:
+                if not error.code.retriable:
+                    raise
+                attempts.pause(error)

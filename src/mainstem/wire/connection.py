@@ -17,13 +17,15 @@ from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersi
 from mainstem.protocol.errors import ErrorCode, ProtocolError
 from mainstem.protocol.headers import decode_response_header, encode_request_header
 from mainstem.protocol.primitives import Buffer
-from mainstem.wire.errors import ConnectionLost, NotServed, check
+from mainstem.wire.errors import ConnectionLost, NotServed, SecurityError, WireError, check
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.socket_io import FrameSocket, ReceiveBuffer
 
 _API_VERSIONS_KEY = ApiVersionsRequest.SCHEMA.api_key
 # The first version with the finalized features; every broker since Kafka 2.4 has it.
 _API_VERSIONS_VERSION = 3
+# A broker closes a connection whose authentication has run out; a new one is made before that.
+_LIFETIME_USED = 0.85
 
 
 class Connection:
@@ -37,6 +39,7 @@ class Connection:
         self._served: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.closed = False
+        self._expires_at = float("inf")
         self._frames = self._dial(host, port)
         try:
             self._negotiate()
@@ -111,6 +114,16 @@ class Connection:
         except (OSError, OverflowError) as error:
             raise ConnectionLost(self.address, _reason(error)) from None
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._options.uses_tls:
+            from mainstem.wire.tls import secure  # not at import: few connections need OpenSSL
+
+            try:
+                sock = secure(sock, host, self.address, self._options.tls)
+            except BaseException as error:
+                sock.close()
+                if isinstance(error, OSError):
+                    raise ConnectionLost(self.address, _reason(error)) from None
+                raise
         return FrameSocket(sock, self._options.answer_bytes_max)
 
     def _negotiate(self) -> None:
@@ -129,8 +142,17 @@ class Connection:
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     def _authenticate(self) -> float:
-        """When what was proved here has to be proved again."""
-        return float("inf")
+        """Prove who we are; when that has to be done again, which takes a new connection."""
+        if not self._options.uses_sasl:
+            return float("inf")
+        from mainstem.wire.sasl import authenticate
+
+        if self._options.sasl is None:
+            raise SecurityError(f"{self._options.security_protocol} needs a user and a password")
+        lifetime_s = authenticate(self, self._options.sasl)
+        if lifetime_s is None:
+            return float("inf")
+        return time.monotonic() + lifetime_s * _LIFETIME_USED
 
     def _send(self, request: Any, version: int, answered: bool) -> None:
         if self.closed:
@@ -143,7 +165,7 @@ class Connection:
             self._frames.send([header, *chunks], self._options.request_timeout_ms / 1000)
         except OSError as error:
             self.close()
-            raise ConnectionLost(self.address, _reason(error)) from None
+            raise self._failure(error) from None
         if answered:
             self._expected.append((api_key, version, self._correlation_id))
 
@@ -163,8 +185,16 @@ class Connection:
             raise ConnectionLost(self.address, problem) from None
         except (OSError, ProtocolError) as error:
             self.close()
-            raise ConnectionLost(self.address, _reason(error)) from None
+            raise self._failure(error) from None
         return frame, position
+
+    def _failure(self, error: OSError | ProtocolError) -> WireError:
+        if self._options.uses_tls and isinstance(error, OSError):
+            from mainstem.wire.tls import refusal
+
+            if refused := refusal(self.address, error):
+                return refused
+        return ConnectionLost(self.address, _reason(error))
 
     def _decode(self, cls: type[Any], version: int, frame: memoryview, position: int) -> Any:
         try:

@@ -56,7 +56,26 @@ class _Queue:
     idempotent: bool
     under_way: int = 0
     first_offset: int | None = None
-    failed: bool = False  # since the last time that nothing was under way
+    # The first batch goes alone: a broker that knows nothing of the producer would take the second for the
+    # first if that one failed.
+    limit: int = 1
+    failed: bool = False
+
+    def start_over(self) -> None:
+        self.under_way, self.limit, self.failed = 0, 1, False
+
+    def next_batch(self) -> Batch | None:
+        """The batch to send now, if one may be."""
+        if self.failed or self.under_way >= min(self.limit, len(self.batches)):
+            return None
+        return self.batches[self.under_way]
+
+    def acknowledge(self, offset: int) -> None:
+        self.batches.popleft()
+        if self.first_offset is None:
+            self.first_offset = offset
+        if self.idempotent:
+            self.limit = REQUESTS_UNDER_WAY_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +112,9 @@ def produce(
         before = sum(len(queue.batches) for queue in missing.values())
         shared, leaderless = brokers.by_leader(missing)
         problem = problem or next(iter(leaderless.values()), None)
-        for node_id, some in shared.items():
-            problem = _produce_at(brokers, node_id, list(some.values()), settings) or problem
+        for queue in missing.values():
+            queue.start_over()
+        problem = _produce_at(brokers, shared, settings) or problem
         left = {partition: queue for partition, queue in missing.items() if queue.batches}
         if left:
             if sum(len(queue.batches) for queue in left.values()) < before:
@@ -115,25 +135,36 @@ def _is_idempotent(batches: Sequence[Batch]) -> bool:
 
 
 def _produce_at(
-    brokers: Brokers, node_id: int, queues: list[_Queue], settings: ProduceSettings
+    brokers: Brokers, shared: Mapping[int, Mapping[TopicPartition, _Queue]], settings: ProduceSettings
 ) -> WireError | None:
-    """Send all that this broker leads; what kept some of it from being acknowledged, if anything did."""
-    for queue in queues:
-        queue.failed, queue.under_way = False, 0
-    try:
-        sender = _Sender(brokers.connection(node_id), queues)
-        problem: WireError | None = None
-        while True:
-            while len(sender.sent) < REQUESTS_UNDER_WAY_MAX and _send_next(brokers, sender, settings):
-                pass
-            if not sender.sent:
-                return problem
-            answer: ProduceResponse = sender.connection.receive(
-                timeout_s=(settings.timeout_ms + brokers.options.request_timeout_ms) / 1000
-            )
-            problem = _take_in(brokers, answer, sender.sent.popleft()) or problem
-    except ConnectionLost as error:
-        return error
+    """Send to all leaders what they lead; what kept some of it from being acknowledged, if anything did."""
+    problem: WireError | None = None
+    senders: list[_Sender] = []
+    for node_id, queues in shared.items():
+        try:
+            senders.append(_Sender(brokers.connection(node_id), list(queues.values())))
+        except ConnectionLost as error:
+            problem = error
+    timeout_s = (settings.timeout_ms + brokers.options.request_timeout_ms) / 1000
+    while senders:
+        for sender in list(senders):
+            try:
+                while len(sender.sent) < REQUESTS_UNDER_WAY_MAX and _send_next(brokers, sender, settings):
+                    pass
+            except ConnectionLost as error:
+                problem = error
+                senders.remove(sender)
+        for sender in list(senders):
+            try:
+                if not sender.sent:
+                    senders.remove(sender)
+                    continue
+                answer: ProduceResponse = sender.connection.receive(timeout_s=timeout_s)
+                problem = _take_in(brokers, answer, sender.sent.popleft()) or problem
+            except ConnectionLost as error:
+                problem = error
+                senders.remove(sender)
+    return problem
 
 
 def _send_next(brokers: Brokers, sender: _Sender, settings: ProduceSettings) -> bool:
@@ -143,11 +174,9 @@ def _send_next(brokers: Brokers, sender: _Sender, settings: ProduceSettings) -> 
     size = 0
     with_ids = True
     for queue in sender.queues:
-        if queue.failed or queue.under_way >= (
-            len(queue.batches) if queue.idempotent else min(1, len(queue.batches))
-        ):
+        batch = queue.next_batch()
+        if batch is None:
             continue
-        batch = queue.batches[queue.under_way]
         if chosen and size + len(batch) > REQUEST_BYTES_MAX:
             continue
         size += len(batch)
@@ -169,7 +198,7 @@ def _send_next(brokers: Brokers, sender: _Sender, settings: ProduceSettings) -> 
         if settings.acks:
             queue.under_way += 1
         else:
-            queue.batches.popleft()
+            queue.acknowledge(UNKNOWN_OFFSET)
     if settings.acks:
         sender.sent.append(chosen)
     return True
@@ -198,9 +227,7 @@ def _settle(queue: _Queue, result: PartitionProduceResponse) -> WireError | None
     code = error_code(result.error_code)
     accepted = result.error_code == ErrorCode.NONE or code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
     if accepted and not queue.failed:
-        queue.batches.popleft()
-        if queue.first_offset is None:
-            queue.first_offset = result.base_offset if result.error_code == ErrorCode.NONE else UNKNOWN_OFFSET
+        queue.acknowledge(result.base_offset if result.error_code == ErrorCode.NONE else UNKNOWN_OFFSET)
         return None
     if accepted:
         return None
