@@ -55,6 +55,7 @@ def test_every_module_is_used() -> None:
         "mainstem.config.docs",
         "mainstem.testing",
         "mainstem.testing.pytest_plugin",
+        "pyspark_mainstem",
     ]
     by_name = r"mainstem\.(protocol|broker)\.apis\.k\d\d_\w+|mainstem\.cli\.(produce|consume|dump_log)"
     assert tidy.dead_modules(sources, entry_points, by_name) == []

@@ -1,0 +1,63 @@
+"""The cluster as the source sees it: topics, offsets, and the records of ranges.
+
+Two clients do this: ours, and librdkafka for the SASL mechanisms that ours does not speak.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, Self
+
+from mainstem.spark.source.errors import OptionError
+from mainstem.spark.source.options import ReadOptions
+from mainstem.spark.source.partitions import Offsets, TopicPartition
+from mainstem.spark.source.planning import Task
+from mainstem.wire import InvalidOption, UnsupportedOption
+
+if TYPE_CHECKING:
+    from mainstem.records.columnar import Decoded
+
+logger = logging.getLogger(__name__)
+
+FAST_MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+
+
+class Client(Protocol):
+    """A context manager; one thread at a time."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def close(self) -> None: ...
+
+    def topics(self, names: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
+        """The partitions of these topics, or of all that are not internal. One that is missing is absent."""
+
+    def offsets(self, at: Mapping[TopicPartition, int]) -> Offsets:
+        """The offsets at timestamps, or at LATEST or EARLIEST; -1 where no record is that young."""
+
+    def read(self, ranges: Task) -> Iterator[tuple[TopicPartition, Decoded]]:
+        """The records of ranges, each of another partition."""
+
+
+def open_client(options: ReadOptions) -> Client:
+    """The client for these options: the fast one wherever it can be."""
+    from mainstem.spark.source.fast_client import FastClient
+
+    if options.client == "librdkafka" or needs_librdkafka(options.kafka):
+        from mainstem.spark.source.librdkafka_client import LibrdkafkaClient
+
+        logger.warning("reading through librdkafka, which is several times slower than the own client")
+        return LibrdkafkaClient(options)
+    try:
+        return FastClient(options)
+    except (UnsupportedOption, InvalidOption) as error:
+        raise OptionError(f"kafka.{error}") from None
+
+
+def needs_librdkafka(kafka: Mapping[str, str]) -> bool:
+    """Whether the SASL mechanism is one that the fast client does not speak."""
+    if not kafka.get("security.protocol", "").strip().upper().startswith("SASL"):
+        return False
+    mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "GSSAPI"
+    return mechanism.strip().upper() not in FAST_MECHANISMS

@@ -1,0 +1,105 @@
+"""The names of all options of a read: Spark's own, ours, and Kafka's behind the prefix `kafka.`."""
+
+from mainstem.config.nearest import did_you_mean, nearest_name
+from mainstem.spark.source.errors import OptionError
+
+STRATEGIES = ("subscribe", "subscribePattern", "assign")
+# Those of Spark's connector.
+SPARK_NAMES = (
+    *STRATEGIES,
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "includeHeaders",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "kafkaConsumer.pollTimeoutMs",
+)
+# What Spark's connector does not have.
+OWN_NAMES = ("client", "filterPushdown", "maxTasks", "maxRowsPerArrowBatch")
+# Of a write, or put there by Spark itself. Many programs hand one set of options to their reads and writes.
+PASSED_OVER = (
+    "topic",
+    "checkpointLocation",
+    "queryName",
+    "path",
+    "exactlyOnce",
+    "stagingLocation",
+    "stagingInlineBytes",
+    "txnAppId",
+    "txnVersion",
+)
+NAMES = {name.lower(): name for name in (*SPARK_NAMES, *OWN_NAMES, *PASSED_OVER)}
+
+# Kafka's options that reading has a use for; those of security are checked by the client itself.
+KAFKA_USED = (
+    "bootstrap.servers",
+    "client.id",
+    "default.api.timeout.ms",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "group.id",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "request.timeout.ms",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "security.protocol",
+    "socket.connection.setup.timeout.ms",
+)
+KAFKA_SECURITY_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.")
+
+_OFFSET_RESET = (
+    "is not supported. Set startingOffsets to 'earliest' or 'latest' instead to say where to start: "
+    "Spark keeps the offsets by itself, so that nothing is missed when topics and partitions are added. It "
+    "counts when a query is started for the first time; a restarted one goes on where it was"
+)
+KAFKA_REFUSED = {
+    "auto.offset.reset": _OFFSET_RESET,
+    "key.deserializer": "is not supported, keys are read as bytes. Use DataFrame operations to make "
+    "something else of them",
+    "value.deserializer": "is not supported, values are read as bytes. Use DataFrame operations to make "
+    "something else of them",
+    "enable.auto.commit": "is not supported, Spark keeps the offsets in the checkpoint. Leave it out",
+    "interceptor.classes": "is not supported, interceptors can change records. Leave it out",
+}
+# How near an unknown name of Kafka's must be to be taken for a slip of the pen.
+_SLIP_LETTERS = 3
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that nobody knows, with the one that was probably meant."""
+    if name.lower() not in NAMES:
+        known = {lower: proper for lower, proper in NAMES.items() if proper not in PASSED_OVER}
+        nearest = nearest_name(name.lower(), known)
+        hint = f"; did you mean {known[nearest]}?" if nearest else ""
+        raise OptionError(f"the option {name!r} does not exist{hint}")
+
+
+def check_kafka_name(name: str) -> None:
+    """Refuse what cannot be honoured. A name that Kafka does not have passes, as with Java's client, unless
+    it is a slip of one that matters."""
+    if name in KAFKA_REFUSED:
+        raise OptionError(f"the option 'kafka.{name}' {KAFKA_REFUSED[name]}")
+    if name in KAFKA_USED or name.startswith(KAFKA_SECURITY_PREFIXES):
+        return
+    nearest = nearest_name(name, KAFKA_USED)
+    if nearest and abs(len(nearest) - len(name)) < _SLIP_LETTERS and _is_slip(name, nearest):
+        raise OptionError(f"the option 'kafka.{name}' does not exist{did_you_mean(name, KAFKA_USED)}")
+
+
+def _is_slip(name: str, nearest: str) -> bool:
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, name, nearest).ratio() > 0.9
