@@ -17,8 +17,8 @@ TOPICS = ["a", "b", "c", "d"]
 
 def _spoil(folder: Path) -> Path:
     """A folder in the place of a file: whoever wants to write the file gets an error that never passes."""
-    index = next(folder.glob("*.log")).with_suffix(".index")
-    index.unlink(missing_ok=True)
+    index = next(folder.glob("*.index"))
+    index.unlink()
     index.mkdir()
     return index
 

@@ -213,11 +213,6 @@ class Segment:
         ):
             self.max_offset = -1
         self.bytes_since_index = 0
-        if offset_index.count == 1:
-            # Tools that look at a live folder expect the files. Not before there is something to find with
-            # them: to make files is most of what the first batch of a partition costs.
-            offset_index.write()
-            time_index.write()
 
     def _index_max_timestamp(self, time_index: SparseIndex) -> None:
         timestamp, offset = self.max_timestamp, self.known_max_timestamp_offset

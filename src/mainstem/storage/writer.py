@@ -35,6 +35,8 @@ def write_all(log: "Log", segment: Segment, data: memoryview, size: int) -> None
 
 def _open(log: "Log", segment: Segment) -> FileHandle:
     try:
+        if segment.size == 0:
+            segment.write_indexes()  # tools that look at a live folder expect the files
         return segment.file()
     except OSError as error:
         raise log.health.refuse(error, f"cannot open {segment}") from error
