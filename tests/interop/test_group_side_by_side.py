@@ -25,10 +25,10 @@ class Stream:
         self._producer = Producer({"bootstrap.servers": target.bootstrap_servers, "linger.ms": 2})
         self._topic = topic
         self._partitions = partitions
+        self.count = 0
         self._stop = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.count = 0
 
     def _run(self) -> None:
         while not self._stop.wait(0.002):

@@ -182,7 +182,6 @@ def test_messages_are_moved_exactly_once(target: Target, workers: list[Worker], 
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.soak  # timing of several librdkafka members: too unsteady for every run
 def test_workers_share_a_group(target: Target, workers: list[Worker], protocol: str) -> None:
     """Partitions move between workers while transactions are open: nothing is lost, nothing doubled."""
     source, sink = (target.create_topic(partitions=PARTITIONS) for _ in range(2))

@@ -269,13 +269,15 @@ class ConfluentWorker(Worker):
         consumer.subscribe([self.source])
         try:
             while not self._stop.is_set() and not self.is_dead.is_set():
+                # Taken first: a rebalance in between must not let what was read before it be committed.
+                group = consumer.consumer_group_metadata()
                 messages = consumer.consume(_BATCH_MAX, _POLL_SECONDS)
-                if messages and not self._move(consumer, producer, messages):
+                if messages and not self._move(group, producer, messages):
                     self._rewind(consumer)
         finally:
             consumer.close()
 
-    def _move(self, consumer: Consumer, producer: Producer, messages: Sequence[Any]) -> bool:
+    def _move(self, group: Any, producer: Producer, messages: Sequence[Any]) -> bool:
         """Whether the messages are moved; if not, they are to be read again."""
         producer.begin_transaction()
         try:
@@ -285,7 +287,6 @@ class ConfluentWorker(Worker):
                 producer.produce(self.sink, message.value(), partition=message.partition())
                 ends[message.partition()] = message.offset() + 1
             offsets = [ConfluentTopicPartition(self.source, *end) for end in ends.items()]
-            group = consumer.consumer_group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _TIMEOUT_SECONDS)
             if self._die.is_set():
                 producer.flush(_TIMEOUT_SECONDS)
