@@ -3,6 +3,7 @@
 
 import java.time.Duration;
 import java.util.*;
+import java.util.concurrent.*;
 import java.util.concurrent.atomic.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
@@ -12,18 +13,22 @@ import org.apache.kafka.common.errors.*;
 public class TransactionClients {
     static final Duration POLL = Duration.ofMillis(50);
     static final int ABORT_EVERY = 4;
+    static final List<KafkaProducer<String, String>> PRODUCERS = new CopyOnWriteArrayList<>();
     static String servers;
 
     public static void main(String[] arguments) throws Exception {
         servers = arguments[1];
-        switch (arguments[0]) {
-            case "bank" -> bank(arguments[2], arguments[3], Integer.parseInt(arguments[4]));
-            case "move" -> move(arguments[2], arguments[3], arguments[4], arguments[5],
-                    Integer.parseInt(arguments[6]));
-            case "zombie" -> zombie(arguments[2], arguments[3]);
-            default -> throw new IllegalArgumentException(arguments[0]);
+        try {
+            switch (arguments[0]) {
+                case "bank" -> bank(arguments[2], arguments[3], Integer.parseInt(arguments[4]));
+                case "move" -> move(arguments[2], arguments[3], arguments[4], arguments[5],
+                        Integer.parseInt(arguments[6]));
+                case "zombie" -> zombie(arguments[2], arguments[3]);
+                default -> throw new IllegalArgumentException(arguments[0]);
+            }
+        } finally {
+            PRODUCERS.forEach(producer -> producer.close(Duration.ZERO));  // zombies have threads too
         }
-        System.exit(0);  // a zombie's threads must not keep this process
     }
 
     static KafkaProducer<String, String> producer(String id) {
@@ -34,6 +39,7 @@ public class TransactionClients {
         settings.put("key.serializer", strings);
         settings.put("value.serializer", strings);
         KafkaProducer<String, String> producer = new KafkaProducer<>(settings);
+        PRODUCERS.add(producer);
         producer.initTransactions();
         return producer;
     }
@@ -79,10 +85,11 @@ public class TransactionClients {
         newer.commitTransaction();
     }
 
-    /** Two workers share a group; the first dies within a transaction and comes again. */
+    /** One worker dies within a transaction; then it comes again, and shares its group with another one. */
     static void move(String source, String sink, String group, String protocol, int count) throws Exception {
         AtomicInteger moved = new AtomicInteger();
         AtomicReference<Throwable> failure = new AtomicReference<>();
+        CountDownLatch death = new CountDownLatch(1);
         List<Thread> threads = new ArrayList<>();
         for (int number = 0; number < 2; number++) {
             String id = group + "-" + number;
@@ -91,7 +98,9 @@ public class TransactionClients {
                 try {
                     if (dies) {
                         new Worker(source, sink, group, protocol, id, moved, count).live(3);
+                        death.countDown();
                     }
+                    death.await();
                     new Worker(source, sink, group, protocol, id, moved, count).live(-1);
                 } catch (Throwable error) {
                     failure.compareAndSet(null, error);
@@ -107,8 +116,7 @@ public class TransactionClients {
             }
         }
         if (failure.get() != null) {
-            failure.get().printStackTrace();
-            System.exit(1);
+            throw new IllegalStateException("a worker failed", failure.get());
         }
         System.out.println(moved.get());
     }
@@ -144,7 +152,7 @@ public class TransactionClients {
             consumer.subscribe(List.of(source));
         }
 
-        /** Until all is moved, or until so many transactions are done; then one is left open. */
+        /** Until all is moved, or until so many transactions are begun; then the last is left open. */
         void live(int last) {
             try {
                 while (moved.get() < count) {
@@ -152,11 +160,11 @@ public class TransactionClients {
                     if (records.isEmpty()) {
                         continue;
                     }
-                    boolean dies = ++transactions == last;
+                    transactions++;
+                    boolean dies = last > 0 && transactions >= last;
                     if (!attempt(records, dies)) {
                         rewind();
-                    }
-                    if (dies) {
+                    } else if (dies) {
                         return;
                     }
                 }

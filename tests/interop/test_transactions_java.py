@@ -50,6 +50,8 @@ def test_messages_are_moved_exactly_once(target: Target, protocol: str) -> None:
     assert run(target, "move", source, sink, unique_name("group"), protocol, str(MESSAGES)) == [str(MESSAGES)]
     expected = [[b"%d" % number for number in range(part, MESSAGES, 4)] for part in range(PARTITIONS)]
     assert read_committed(target, sink, PARTITIONS) == expected
+    everything = read_committed(target, sink, PARTITIONS, dirty=True)
+    assert sum(map(len, everything)) > MESSAGES, "no transaction was aborted"
 
 
 def test_the_older_of_two_instances_is_fenced(target: Target) -> None:
