@@ -20,7 +20,7 @@ from tests.coordinator.generated_groups import (
     sizes,
     topic_id,
 )
-from tests.support.kafka_peer import PeerMissingError, kafka_tool
+from tests.support.kafka_peer import kafka_tool
 
 T1, T2, T3 = topic_id(1), topic_id(2), topic_id(3)
 _ORACLE = Path(__file__).with_name("AssignorOracle.java")
@@ -198,7 +198,5 @@ def test_kafka_assigns_alike() -> None:
 
 def _kafka_assigns(cases: list[tuple[str, GroupSpec]]) -> list[Assignment]:
     result = kafka_tool(str(_ORACLE), stdin=json.dumps([as_json(*case) for case in cases]))
-    if "jdk.compiler" in result.stderr:
-        raise PeerMissingError("Java has no compiler here: run ./test, or install openjdk-17-jdk-headless")
     answers = json.loads(result.check())
     return [from_json(spec, answer) for (_, spec), answer in zip(cases, answers, strict=True)]

@@ -1,6 +1,6 @@
 """Apache Kafka's ConsumerGroupCommand works on both brokers alike, and `mainstem groups` says the same.
 
-A Java start costs most of a second, so the groups are made once, and each run is about all of them.
+The groups are made once, and each run is about all of them.
 """
 
 import json
@@ -16,8 +16,9 @@ import pytest
 from tests.cli.command import run_command
 from tests.cli.group_members import commit, committed, members
 from tests.support.clients import Message, write_confluent
-from tests.support.kafka_peer import ToolResult, kafka_tool
+from tests.support.kafka_peer import kafka_tool
 from tests.support.target import KEEP_FOREVER, Target, unique_name
+from tests.support.tool_server import ToolResult
 
 pytestmark = pytest.mark.peer
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients import Message, read_confluent, write_kafka_python
-from tests.support.kafka_peer import ToolResult, kafka_tool
-from tests.support.target import KEEP_FOREVER, Target, unique_name
+from tests.support.kafka_peer import kafka_tool
+from tests.support.target import KEEP_FOREVER, Target, await_leaders, unique_name, when_settled
+from tests.support.tool_server import ToolResult
 
 pytestmark = pytest.mark.peer
 
@@ -30,6 +31,7 @@ def test_topic_command_creates_describes_grows_and_deletes(target: Target) -> No
         *("--config", "retention.ms=60000", "--config", "cleanup.policy=compact"),
     )
     assert created.check() == f"Created topic {name}.\n"
+    await_leaders(target.admin(), name, 2)
     again = _tool(target, "TopicCommand", "--create", "--topic", name)
     assert again.returncode == 1
     assert "TopicExistsException" in again.stdout
@@ -39,7 +41,10 @@ def test_topic_command_creates_describes_grows_and_deletes(target: Target) -> No
     assert fewer.returncode == 1
     assert "InvalidPartitionsException" in fewer.stdout
 
-    described = _tool(target, "TopicCommand", "--describe", "--topic", name).check()
+    def describe() -> ToolResult:
+        return _tool(target, "TopicCommand", "--describe", "--topic", name)
+
+    described = when_settled(lambda: describe().check(), lambda text: "PartitionCount: 3" in text)
     head, *partitions = described.splitlines()
     configs = "cleanup.policy=compact,retention.ms=60000"
     assert re.fullmatch(
@@ -53,7 +58,7 @@ def test_topic_command_creates_describes_grows_and_deletes(target: Target) -> No
 
     assert name in _tool(target, "TopicCommand", "--list").check().splitlines()
     _tool(target, "TopicCommand", "--delete", "--topic", name).check()
-    gone = _tool(target, "TopicCommand", "--describe", "--topic", name)
+    gone = when_settled(describe, lambda found: found.returncode == 1)
     assert gone.returncode == 1
     assert f"Topic '{name}' does not exist as expected" in gone.stdout
 
@@ -140,7 +145,9 @@ def test_config_command_alters_and_describes_topic_and_broker(target: Target, to
     entity = ("--entity-type", "topics", "--entity-name", topic)
     altered = config("--alter", *entity, "--add-config", "retention.ms=1000000,max.message.bytes=2000")
     assert altered == f"Completed updating config for topic {topic}.\n"
-    described = config("--describe", *entity).splitlines()
+    described = when_settled(
+        lambda: config("--describe", *entity).splitlines(), lambda lines: len(lines) == 3
+    )
     assert described[0] == f"Dynamic configs for topic {topic} are:"
     assert sorted(line.strip() for line in described[1:]) == [
         "max.message.bytes=2000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:max.message.bytes=2000, "
@@ -148,7 +155,8 @@ def test_config_command_alters_and_describes_topic_and_broker(target: Target, to
         "retention.ms=1000000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000000}",
     ]
     config("--alter", *entity, "--delete-config", "retention.ms")
-    assert "retention.ms=" not in config("--describe", *entity)
+    left = when_settled(lambda: config("--describe", *entity), lambda text: "retention.ms=" not in text)
+    assert "retention.ms=" not in left
     refused = _tool(
         target, "kafka.admin.ConfigCommand", "--alter", *entity, "--add-config", "retention.ms=soon"
     )

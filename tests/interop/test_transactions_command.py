@@ -1,6 +1,6 @@
 """Apache Kafka's TransactionsCommand works on both brokers alike, and `mainstem transactions` says the same.
 
-A Java start costs most of a second, so the transactions are made once, and few runs say much each.
+The transactions are made once for all tests.
 """
 
 import json
@@ -17,8 +17,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from mainstem.testing import Broker
 from tests.cli.command import run_command
 from tests.cli.open_transactions import LETS_HANG, committed_end, leave_hanging, open_transaction
-from tests.support.kafka_peer import ToolResult, kafka_tool, start_own_kafka
+from tests.support.kafka_peer import kafka_tool, start_own_kafka
 from tests.support.target import KEEP_FOREVER, Target, unique_name
+from tests.support.tool_server import ToolResult
 
 pytestmark = pytest.mark.peer
 
@@ -127,7 +128,7 @@ def test_a_transaction_is_described(transactions: Transactions) -> None:
     assert "the ID could not be found" in absent.stderr
 
 
-def test_producers_are_described(transactions: Transactions) -> None:
+def test_producers_are_described(transactions: Transactions, tmp_path: Path) -> None:
     where = ("--topic", transactions.topic, "--partition", "0")
     rows = transactions.table("describe-producers", *where)
     ours = transactions.mainstem_json("describe-producers", *where)
@@ -147,8 +148,15 @@ def test_producers_are_described(transactions: Transactions) -> None:
     assert sorted(opened) == ["2", "None"]
     broker = ("--broker-id", str(transactions.target.node_id))
     assert transactions.table("describe-producers", *where, *broker) == rows
-    absent = transactions.tool("describe-producers", "--topic", transactions.topic, "--partition", "7")
+    # By default it asks for the partition for a minute.
+    impatient = tmp_path / "impatient.properties"
+    impatient.write_text("default.api.timeout.ms=2000\nrequest.timeout.ms=1000\n")
+    absent = transactions.tool(
+        *("--command-config", str(impatient), "describe-producers"),
+        *("--topic", transactions.topic, "--partition", "7"),
+    )
     assert absent.returncode == 1
+    assert "Failed to describe producers" in absent.stderr
 
 
 def test_hanging_transactions_are_found_and_aborted(transactions: Transactions) -> None:

@@ -8,9 +8,10 @@ from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.apis.k74_list_config_resources import ListConfigResourcesRequest
-from tests.support.kafka_peer import ToolResult, kafka_tool
+from tests.support.kafka_peer import kafka_tool
 from tests.support.shared import session_lock
 from tests.support.target import Target, unique_name, when_settled
+from tests.support.tool_server import ToolResult
 from tests.support.transcript import Transcript
 from tests.support.wire import WireClient
 

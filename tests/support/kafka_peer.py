@@ -4,6 +4,7 @@ Where Java or Kafka's jars are absent the tests fail with a line that says what 
 """
 
 import json
+import os
 import shutil
 import socket
 import struct
@@ -17,6 +18,7 @@ from tempfile import mkdtemp
 from types import MappingProxyType
 
 from tests.support.shared import session_folder, session_lock, start_guarded
+from tests.support.tool_server import PeerMissingError, ToolResult, ToolServer
 
 KAFKA_VERSION = "4.3.0"
 _ROOT = Path(__file__).parents[2]
@@ -26,25 +28,9 @@ _TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 # The loaded classes of one tool, mapped into the later ones: it halves their start.
 _CLASS_ARCHIVE = _JARS.parent / f"{_JARS.name}.jsa"
 _USE_CLASS_ARCHIVE = f"-XX:SharedArchiveFile={_CLASS_ARCHIVE}"
+_OWN_PROCESS = ("VerifiableProducer",)  # does its last part while its process ends
 _BROKER_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms256m", "-Xmx512m")
 _START_TIMEOUT_SECONDS = 90
-
-
-class PeerMissingError(Exception):
-    """A program that the tests compare with is not on this machine."""
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """What one run of a command-line tool gave."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-    def check(self) -> str:
-        assert self.returncode == 0, f"exit code {self.returncode}\n{self.stdout}\n{self.stderr}"
-        return self.stdout
 
 
 @dataclass(frozen=True)
@@ -73,29 +59,38 @@ def program(name: str) -> str:
     return path
 
 
+def _full_name(class_name: str) -> str:
+    if "." not in class_name or class_name.startswith(("consumer.", "reassign.")):
+        return f"org.apache.kafka.tools.{class_name}"
+    return class_name
+
+
 def kafka_command(class_name: str, *arguments: str, archive_flag: str = _USE_CLASS_ARCHIVE) -> list[str]:
     """The command line of one of Kafka's own tools. A name without dots is under `org.apache.kafka.tools`."""
-    if "." not in class_name or class_name.startswith(("consumer.", "reassign.")):
-        class_name = f"org.apache.kafka.tools.{class_name}"
-    return [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{_JARS}/*", class_name, *arguments]
+    name = _full_name(class_name)
+    return [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{_JARS}/*", name, *arguments]
 
 
 def kafka_tool(
-    class_name: str,
-    *arguments: str,
-    stdin: str | bytes = b"",
-    timeout_seconds: float = 90,
-    archive_flag: str = _USE_CLASS_ARCHIVE,
+    class_name: str, *arguments: str, stdin: str | bytes = b"", timeout_seconds: float = 90
 ) -> ToolResult:
-    """Run one of Kafka's own tools to its end."""
-    result = subprocess.run(
-        kafka_command(class_name, *arguments, archive_flag=archive_flag),
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        timeout=timeout_seconds,
-        check=False,
-    )
+    """Run one of Kafka's own tools, or a program in a source file, to its end."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    if class_name not in _OWN_PROCESS:
+        return _tool_server().run([_full_name(class_name), *arguments], data, timeout_seconds)
+    command = kafka_command(class_name, *arguments)
+    result = subprocess.run(command, input=data, capture_output=True, timeout=timeout_seconds, check=False)
     return ToolResult(result.returncode, result.stdout.decode(), result.stderr.decode())
+
+
+@cache
+def _tool_server() -> ToolServer:
+    """The one of this process; it ends with it."""
+    (tools,) = _JARS.glob(f"kafka-tools-{KAFKA_VERSION}.jar")
+    others = os.pathsep.join(str(jar) for jar in sorted(_JARS.glob("*.jar")) if jar != tools)
+    folder = Path(mkdtemp(dir=session_folder(), prefix="tools-"))
+    source = str(Path(__file__).with_name("ToolServer.java"))
+    return ToolServer([java(), *_TOOL_FLAGS, "-cp", others, source, str(tools), str(folder)], folder / "log")
 
 
 def shared_kafka() -> KafkaPeer:
@@ -114,7 +109,8 @@ def _make_class_archive(peer: KafkaPeer) -> None:
         part = _CLASS_ARCHIVE.with_suffix(".part")
         part.unlink(missing_ok=True)
         arguments = ("TopicCommand", "--bootstrap-server", peer.bootstrap_servers, "--list")
-        kafka_tool(*arguments, archive_flag=f"-XX:ArchiveClassesAtExit={part}").check()
+        archive_flag = f"-XX:ArchiveClassesAtExit={part}"
+        subprocess.run(kafka_command(*arguments, archive_flag=archive_flag), capture_output=True, check=True)
         part.rename(_CLASS_ARCHIVE)
 
 

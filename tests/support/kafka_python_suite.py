@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from tests.support.kafka_peer import PeerMissingError
+from tests.support.tool_server import PeerMissingError
 
 _ROOT = Path(__file__).parents[2]
 _SOURCE = "MAINSTEM_KAFKA_PYTHON_SOURCE"
