@@ -1,9 +1,10 @@
-# Gets the peers of the tests: Apache Kafka (its jars, through Maven, into .peers/), the source package of
-# kafka-python, and kcat. Sourced by ./test after requirements/environment.bash, whose say, fail, is_debian_root
+# Gets the peers of the tests: Apache Kafka and Spark's own Kafka connector (their jars, through Maven, into
+# .peers/), the source package of kafka-python, and kcat. Sourced by ./test after requirements/environment.bash, whose say, fail, is_debian_root
 # and apt_install it uses.
 # Nothing is downloaded that is already here.
 
 KAFKA_VERSION=4.3.0
+SPARK_VERSION=4.2.0
 
 # has_java: Java 17 with its compiler, which the tests need to run Kafka's own classes.
 has_java() {
@@ -22,21 +23,33 @@ missing_programs() {
             echo default-jdk-headless
         fi
     fi
-    [[ -d $1/.peers/kafka-$KAFKA_VERSION ]] || command -v mvn >/dev/null || echo maven
+    [[ -d $1/.peers/kafka-$KAFKA_VERSION && -d $1/.peers/spark-connector-$SPARK_VERSION ]] ||
+        command -v mvn >/dev/null || echo maven
     command -v kcat >/dev/null || echo kcat
 }
 
-get_kafka() {
-    local root=$1 folder=$1/.peers/kafka-$KAFKA_VERSION
+# get_jars ROOT FOLDER POM WHAT MAVEN-ARGUMENT...
+get_jars() {
+    local folder=$1/.peers/$2 pom=$1/tests/support/$3 what=$4
     [[ ! -d $folder ]] || return 0
-    say "getting Apache Kafka $KAFKA_VERSION through Maven into .peers/ (once) ..."
-    mkdir -p "$root/.peers"
+    say "getting $what through Maven into .peers/ (once) ..."
+    mkdir -p "$1/.peers"
     rm -rf "$folder".part.*
+    shift 4
     # Copied beside and renamed, so that a folder with the final name is always whole.
-    mvn --quiet --batch-mode -Dstyle.color=never -f "$root/tests/support/kafka-pom.xml" -Dkafka.version="$KAFKA_VERSION" \
+    mvn --quiet --batch-mode -Dstyle.color=never -f "$pom" "$@" \
         dependency:copy-dependencies -DoutputDirectory="$folder.part.$$" >&2 ||
-        fail "Maven could not get Apache Kafka $KAFKA_VERSION (see above): check the network, or run ./test --quick"
+        fail "Maven could not get $what (see above): check the network, or run ./test --quick"
     mv "$folder.part.$$" "$folder"
+}
+
+get_kafka() {
+    get_jars "$1" "kafka-$KAFKA_VERSION" kafka-pom.xml "Apache Kafka $KAFKA_VERSION" -Dkafka.version="$KAFKA_VERSION"
+}
+
+get_spark_connector() {
+    get_jars "$1" "spark-connector-$SPARK_VERSION" spark-connector-pom.xml \
+        "the Kafka connector of Spark $SPARK_VERSION" -Dspark.version="$SPARK_VERSION"
 }
 
 # Its tests are run here, so it must be the version that the lock file pins.
@@ -70,5 +83,6 @@ get_peers() {
         apt_install "${missing[@]}" || fail "could not install ${missing[*]} (see above), or run ./test --quick"
     fi
     get_kafka "$root"
+    get_spark_connector "$root"
     get_kafka_python "$root"
 }
