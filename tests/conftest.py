@@ -18,6 +18,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Tests of real processes wait for half of their time, so cores would idle."""
     return (os.cpu_count() or 1) + _WORKERS_BEYOND_CORES
