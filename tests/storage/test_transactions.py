@@ -403,6 +403,19 @@ def test_a_damaged_index_is_made_again_when_it_is_needed(tmp_path: Path, damage:
     assert again.aborted_transactions(0, 7) == [(1, 0), (2, 1), (3, 5)]
 
 
+def test_an_index_of_a_damaged_segment_cannot_be_made_again(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append_in_transaction(log, 1)
+    end(log, 1, commit=False)
+    files(log, ".txnindex")[0].unlink()
+    with open(files(log, ".log")[0], "r+b") as file:
+        file.seek(8)
+        file.write(b"\0\0\0\1")  # the length of the first batch
+    with pytest.raises(KafkaError) as refused:
+        log.aborted_transactions(0, 2)
+    assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
 def test_an_index_without_its_log_is_removed(tmp_path: Path) -> None:
     log = two_aborts(tmp_path)
     log.close(clean=False)

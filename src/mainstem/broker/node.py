@@ -17,6 +17,7 @@ from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.errors import StartupError
 from mainstem.broker.fetch_session import FetchSessionCache
+from mainstem.broker.index_repairs import IndexRepairs
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.listener import BoundListener
 from mainstem.broker.maintenance import Maintenance
@@ -83,6 +84,7 @@ class Node:
         self._groups: GroupCoordinators | None = None
         self._transactions: TransactionCoordinators | None = None
         self._maintenance: Maintenance | None = None
+        self._index_repairs: IndexRepairs | None = None
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
 
@@ -147,6 +149,8 @@ class Node:
         # Binding comes first: a taken port is found before anything on disk is touched.
         self.bound_listeners = self._network.bind([entry for entry in listeners if not entry.is_controller])
         self._log_manager = self._open_log_dirs()
+        self._index_repairs = IndexRepairs(self.loop)
+        self._log_manager.environment.repair_index = self._index_repairs.ask
         for log_dir in self._log_manager.dirs:
             log_dir.health.on_failure = self._directory_failed
         self._metadata_log = self._open_metadata_log()
@@ -283,6 +287,9 @@ class Node:
         if self._maintenance is not None:
             await self._maintenance.stop()
             self._maintenance = None
+        if self._index_repairs is not None:
+            await self._index_repairs.stop()
+            self._index_repairs = None
         if self._metadata_log is not None:
             await self._metadata_log.stop()
             self._metadata_log = None

@@ -14,6 +14,7 @@ from mainstem.storage.errors import is_passing, storage_error
 from mainstem.storage.file_range import HandleCache
 
 if TYPE_CHECKING:
+    from mainstem.storage.log import Log
     from mainstem.storage.recovery import RecoveryReport
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,14 @@ class OpenOptions(TypedDict, total=False):
 class LogEnvironment:
     """The parts that every log of a node uses."""
 
-    __slots__ = ("deletions", "handles", "producer_id_expiration_ms", "random", "verifies_transactions")
+    __slots__ = (
+        "deletions",
+        "handles",
+        "producer_id_expiration_ms",
+        "random",
+        "repair_index",
+        "verifies_transactions",
+    )
 
     def __init__(
         self,
@@ -56,6 +64,9 @@ class LogEnvironment:
         # Whether a client's first batch of a transaction must have been verified with the coordinator
         # (`transaction.partition.verification.enable`). May be changed at any time.
         self.verifies_transactions = True
+        # Has the transaction index of a segment, known by its base offset, made again in its own time;
+        # KafkaError when that cannot be done. Without it, whoever needs the index makes it.
+        self.repair_index: Callable[[Log, int], None] | None = None
 
     def segment_jitter_ms(self, jitter_ms: int, segment_ms: int) -> int:
         """How much earlier a new segment rolls, so that those of many partitions do not roll at once."""

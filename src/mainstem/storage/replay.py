@@ -9,7 +9,7 @@ from bisect import bisect_right
 from mainstem.records.batch import NO_PRODUCER_ID
 from mainstem.records.control import read_marker
 from mainstem.storage.producer_state import ProducerState, load_snapshot, snapshot_offsets, snapshot_path
-from mainstem.storage.scan import iter_batch_headers
+from mainstem.storage.scan import find_offset, iter_batch_headers
 from mainstem.storage.segment import Segment
 from mainstem.storage.transaction_index import AbortedTransaction
 
@@ -53,10 +53,12 @@ def replay(
 ) -> list[AbortedTransaction]:
     """Bring the state on by the segment's batches from `start` to before `end`; returns what they aborted."""
     aborted: list[AbortedTransaction] = []
-    position = segment.position_of(start)
-    if position is None:
-        return aborted
     fd = segment.file().fd
+    # Without the index: another process may be writing it.
+    found = find_offset(fd, 0, segment.size, start)
+    if found is None:
+        return aborted
+    position, _, _ = found
     for at, header in iter_batch_headers(fd, position, segment.size):
         if end is not None and header.base_offset >= end:
             break

@@ -40,16 +40,19 @@ class CorruptIndexError(Exception):
 class TransactionIndex:
     """The aborted transactions whose markers are in one segment, in the order of the markers."""
 
-    __slots__ = ("_count", "base_offset", "last_offset", "path")
+    __slots__ = ("_count", "base_offset", "is_damaged", "last_offset", "path")
 
     def __init__(self, directory: str, base_offset: int) -> None:
         self.path = index_path(directory, base_offset)
         self.base_offset = base_offset
+        self.is_damaged = False
         self._count = -1
         self.last_offset = -1
 
     def load(self) -> int:
         """The number of entries. The first time, the file is looked at."""
+        if self.is_damaged:
+            raise CorruptIndexError(self.base_offset, "it has to be made again")
         if self._count >= 0:
             return self._count
         fd = self._open(os.O_RDONLY)
@@ -207,16 +210,33 @@ class AbortedTransactions:
         if at < len(self._bases) and self._bases[at] == base_offset:
             del self._bases[at], self._indexes[at]
 
+    def get(self, base_offset: int) -> TransactionIndex | None:
+        """The index of a segment, if it has one."""
+        at = bisect_left(self._bases, base_offset)
+        return self._indexes[at] if at < len(self._bases) and self._bases[at] == base_offset else None
+
     def replace(self, base_offset: int, entries: list[AbortedTransaction]) -> None:
         """Have these entries for a segment, found in the log, instead of those in the file."""
+        write_entries(index_path(self._directory, base_offset), entries)
+        self._renew(base_offset, bool(entries))
+
+    def adopt(self, base_offset: int, path: str) -> None:
+        """The same with a file that `write_entries` wrote elsewhere; there is none without entries."""
+        has_entries = os.path.exists(path)
+        if has_entries:
+            os.replace(path, index_path(self._directory, base_offset))
+        else:
+            remove_if_there(index_path(self._directory, base_offset))
+        self._renew(base_offset, has_entries)
+
+    def _renew(self, base_offset: int, has_entries: bool) -> None:
         self.forget(base_offset)
-        path = index_path(self._directory, base_offset)
-        write_entries(path, entries)
-        if entries:
+        if has_entries:
             at = bisect_left(self._bases, base_offset)
+            index = TransactionIndex(self._directory, base_offset)
             self._bases.insert(at, base_offset)
-            self._indexes.insert(at, TransactionIndex(self._directory, base_offset))
-            self._unsynced.add(path)
+            self._indexes.insert(at, index)
+            self._unsynced |= {index.path, self._directory}
 
     def moved_to(self, directory: str) -> None:
         """The partition's folder has a new name."""

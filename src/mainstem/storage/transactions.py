@@ -16,6 +16,7 @@ from mainstem.records.control import EndTxnMarker, build_marker
 from mainstem.storage.replay import aborted_in_segment
 from mainstem.storage.results import AppendResult
 from mainstem.storage.rolling import segment_for
+from mainstem.storage.scan import CorruptSegmentError
 from mainstem.storage.transaction_index import AbortedTransaction, CorruptIndexError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def index_before_marker(log: "Log", aborted: AbortedTransaction, marker_size: in
     offset = aborted.last_offset
     segment = segment_for(log, marker_size, offset, offset, now_ms, now_ms)
     try:
-        _repaired(log, lambda: log.aborted.add(segment.base_offset, aborted))
+        _when_repaired(log, lambda: log.aborted.add(segment.base_offset, aborted))
     except OSError as error:
         raise log.health.refuse(error, f"cannot write the transaction index of {log.name}") from error
 
@@ -130,7 +131,7 @@ def take_back(log: "Log", aborted: AbortedTransaction) -> None:
     """The marker did not get into the log: the entry that was made for it goes too."""
     try:
         truncate_index(log, aborted.last_offset)
-    except OSError as error:
+    except (OSError, KafkaError) as error:
         log.health.fail(f"cannot cut the transaction index of {log.name} back: {error}")
 
 
@@ -153,18 +154,48 @@ def aborted_transactions(log: "Log", start: int, end: int) -> list[tuple[int, in
     if not log.aborted:
         return []
     try:
-        return _repaired(log, lambda: log.aborted.find(start, end))
+        return _when_repaired(log, lambda: log.aborted.find(start, end))
     except OSError as error:
         raise log.health.refuse(error, f"cannot read the transaction index of {log.name}") from error
 
 
+def _when_repaired(log: "Log", action: Callable[[], T]) -> T:
+    """Do what needs the transaction indexes. Whoever comes upon a damaged one is told to come again, if there
+    is somebody who makes it anew meanwhile.
+    """
+    repair = log.environment.repair_index
+    if repair is None:
+        return _repaired(log, action)
+    try:
+        return action()
+    except CorruptIndexError as error:
+        index = log.aborted.get(error.base_offset)
+        assert index is not None
+        index.is_damaged = True  # it must not grow meanwhile
+        repair(log, error.base_offset)
+        message = f"{log.name}: {error}; it is made again from the log, retry in a moment"
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+
+
 def _repaired(log: "Log", action: Callable[[], T]) -> T:
-    """Do what needs the transaction indexes. One that turns out to be damaged is made again first."""
+    """Do it at once. An index that turns out to be damaged is made again first."""
     for _ in log.bases:
         try:
             return action()
         except CorruptIndexError as error:
             logger.warning("%s: %s; it is made again from the log", log.name, error)
             number = log.bases.index(error.base_offset)
-            log.aborted.replace(error.base_offset, aborted_in_segment(log.directory, log.segments, number))
+            try:
+                entries = aborted_in_segment(log.directory, log.segments, number)
+            except CorruptSegmentError as damage:
+                raise cannot_repair(log.name, error.base_offset, str(damage)) from damage
+            log.aborted.replace(error.base_offset, entries)
     return action()
+
+
+def cannot_repair(name: str, base_offset: int, reason: str) -> KafkaError:
+    """The segment itself is damaged."""
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"cannot tell which transactions of {name} were aborted, from offset {base_offset} on: {reason}",
+    )
