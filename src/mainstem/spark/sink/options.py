@@ -29,7 +29,7 @@ _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 # How like one of Kafka's names an unknown one must be to be taken for a slip.
-_SLIP_RATIO = 0.85
+_SLIP_RATIO = 0.8
 
 # Larger than Java's 16 KiB, because rows come many at a time; smaller than a broker's message.max.bytes.
 BATCH_BYTES = 1_000_000
