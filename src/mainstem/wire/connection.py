@@ -40,6 +40,8 @@ class Connection:
         self.features: dict[str, int] = {}
         self.closed = False
         self._expires_at = float("inf")
+        # True between what a broker tells to everybody and the first answer that it gives to us.
+        self._is_on_trial = False
         self._frames = self._dial(host, port)
         try:
             self._negotiate()
@@ -140,6 +142,7 @@ class Connection:
         check(answer.error_code, f"ask {self.address} what it serves")
         self._served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+        self._is_on_trial = True
 
     def _authenticate(self) -> float:
         """Prove who we are; when that has to be done again, which takes a new connection."""
@@ -186,6 +189,7 @@ class Connection:
         except (OSError, ProtocolError) as error:
             self.close()
             raise self._failure(error) from None
+        self._is_on_trial = False
         return frame, position
 
     def _failure(self, error: OSError | ProtocolError) -> WireError:
@@ -194,7 +198,10 @@ class Connection:
 
             if refused := refusal(self.address, error):
                 return refused
-        return ConnectionLost(self.address, _reason(error))
+        problem = _reason(error)
+        if self._is_on_trial and not self._options.uses_sasl:
+            problem += "; does this port want SASL (security.protocol)?"
+        return ConnectionLost(self.address, problem)
 
     def _decode(self, cls: type[Any], version: int, frame: memoryview, position: int) -> Any:
         try:
@@ -208,4 +215,6 @@ class Connection:
 
 
 def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+    if strerror := getattr(error, "strerror", None):
+        return str(strerror).lower()
+    return str(error) or type(error).__name__
