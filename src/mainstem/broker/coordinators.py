@@ -14,7 +14,7 @@ from mainstem.broker.java_hash import java_hash
 from mainstem.broker.partition import Partition
 from mainstem.broker.pending import Fail, Gather, Pending
 from mainstem.coordinator.effects import Token
-from mainstem.coordinator.machine import Machine
+from mainstem.coordinator.machine import ConfiguredMachine
 from mainstem.protocol.apis.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-M = TypeVar("M", bound=Machine)
+M = TypeVar("M", bound=ConfiguredMachine)
 # What a handler has the machine do: it answers the token, now or later.
 Event = Callable[[M, Token, int], None]
 
@@ -126,6 +126,9 @@ class Coordinators(ABC, Generic[M]):
     # ---- for the node
 
     def metadata_changed(self) -> None:
+        """Settings, topics or leaders are other ones now."""
+        for machine in self.shell.machines():
+            machine.state.config = self._node.config
         self.shell.metadata_changed()
 
     def close(self) -> None:

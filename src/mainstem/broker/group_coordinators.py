@@ -65,11 +65,6 @@ class GroupCoordinators(Coordinators[GroupCoordinator]):
             index, producer_id, producer_epoch, coordinator_epoch, commit, transaction_version
         )
 
-    def metadata_changed(self) -> None:
-        for machine in self.shell.machines():
-            machine.state.config = self._node.config
-        super().metadata_changed()
-
 
 def _new_uuid_text() -> str:
     """A random UUID in the form with hyphens, as in the member ids that Kafka makes."""

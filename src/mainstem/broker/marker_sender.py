@@ -14,6 +14,7 @@ from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.partition import Partition
 from mainstem.broker.turns import Turns
 from mainstem.coordinator.transaction.completion import MarkersDue
+from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from mainstem.broker.node import Node
 
 logger = logging.getLogger(__name__)
-
-# A partition as a transaction names it: topic and index.
-Place = tuple[str, int]
 
 _ACKS_ALL: Final = -1
 _RETRY_SECONDS_MIN: Final = 0.05
@@ -43,7 +41,7 @@ class Marker(NamedTuple):
 
 
 def write_marker(
-    node: "Node", place: Place, marker: Marker, done: Callable[[Place, ErrorCode], None]
+    node: "Node", place: TopicPartition, marker: Marker, done: Callable[[TopicPartition, ErrorCode], None]
 ) -> None:
     """Write a marker into a partition of this node; `done` is called when it is committed, or cannot be."""
     topic, index = place
@@ -81,7 +79,7 @@ class _Committing:
 
     __slots__ = ("_done", "_place")
 
-    def __init__(self, place: Place, done: Callable[[Place, ErrorCode], None]) -> None:
+    def __init__(self, place: TopicPartition, done: Callable[[TopicPartition, ErrorCode], None]) -> None:
         self._place = place
         self._done = done
 
@@ -165,8 +163,8 @@ class _Delivery:
             due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
         )
         self._unsent = list(due.partitions)
-        self._written: set[Place] = set()  # and not told to the coordinator yet
-        self._failed: set[Place] = set()
+        self._written: set[TopicPartition] = set()  # and not told to the coordinator yet
+        self._failed: set[TopicPartition] = set()
         self._sending = False
         self._retry_seconds = _RETRY_SECONDS_MIN
 
@@ -187,9 +185,9 @@ class _Delivery:
         self._report()
         return bool(unsent)
 
-    def _lacking(self) -> frozenset[Place]:
+    def _lacking(self) -> frozenset[TopicPartition]:
         """The partitions that still need their marker from here."""
-        found: list[frozenset[Place]] = []
+        found: list[frozenset[TopicPartition]] = []
         if self._is_coordinated_here():
             coordinators, due = self._node.transactions, self._due
             coordinators.shell.submit(
@@ -199,14 +197,14 @@ class _Delivery:
             )
         return found[0] if found else frozenset()
 
-    def _write(self, place: Place) -> None:
+    def _write(self, place: TopicPartition) -> None:
         try:
             write_marker(self._node, place, self._marker, self._done)
         except Exception:
             logger.exception("cannot write a marker into %s-%d", *place)
             self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _done(self, place: Place, error: ErrorCode) -> None:
+    def _done(self, place: TopicPartition, error: ErrorCode) -> None:
         if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
             logger.warning("%s-%d has heard of a newer coordinator of %s", *place, self._due.transactional_id)
             return
@@ -232,7 +230,7 @@ class _Delivery:
             lambda machine, _, now_ms: machine.markers_written(due, written, now_ms),
         )
 
-    def _retry(self, place: Place, error: ErrorCode) -> None:
+    def _retry(self, place: TopicPartition, error: ErrorCode) -> None:
         if not self._failed:
             logger.warning("no marker in %s-%d yet, trying again: %s", *place, error.name)
             self._sender.later(self._next_retry_seconds(), self._send_failed)

@@ -14,7 +14,9 @@ from mainstem.broker.pending import Fail, Pending
 from mainstem.broker.turns import Turns
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
+from mainstem.coordinator.transaction.known_errors import TXN_OFFSET_COMMIT, as_known
 from mainstem.coordinator.transaction.listing import Counts
+from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.compression import Codec
 
@@ -23,11 +25,7 @@ if TYPE_CHECKING:
 
 # An event that may need a producer id which nobody had before: it is given one when it asks for it.
 NumberedEvent = Callable[[TransactionCoordinator, int | None, Token, int], None]
-# A partition as a transaction names it: topic and index.
-Place = tuple[str, int]
-Verdicts = dict[Place, ErrorCode]
-
-_ABORTABLE_SINCE = 4  # of TxnOffsetCommit: the first version that knows TRANSACTION_ABORTABLE
+Verdicts = dict[TopicPartition, ErrorCode]
 
 
 class TransactionCoordinators(Coordinators[TransactionCoordinator]):
@@ -74,7 +72,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        places: list[Place],
+        places: list[TopicPartition],
         *,
         verify_only: bool,
         transaction_version: int,
@@ -104,7 +102,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
-        places: list[Place],
+        places: list[TopicPartition],
         verify_only: bool,
         then: Callable[[ErrorCode], None],
     ) -> None:
@@ -112,11 +110,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
         def decided(verdicts: Verdicts) -> None:
             error = next((verdict for verdict in verdicts.values() if verdict), ErrorCode.NONE)
-            if error == ErrorCode.PRODUCER_FENCED:
-                error = ErrorCode.INVALID_PRODUCER_EPOCH
-            elif error == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _ABORTABLE_SINCE:
-                error = ErrorCode.INVALID_TXN_STATE
-            then(error)
+            then(as_known(error, TXN_OFFSET_COMMIT, ctx.version))
 
         self.decide(
             transactional_id,
@@ -140,11 +134,6 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         )
 
     # ---- for the node
-
-    def metadata_changed(self) -> None:
-        for machine in self.shell.machines():
-            machine.state.config = self._node.config
-        super().metadata_changed()
 
     def close(self) -> None:
         self._markers.close()
@@ -223,7 +212,7 @@ class _Decision:
 
     __slots__ = ("_places", "_then")
 
-    def __init__(self, places: list[Place], then: Callable[[Verdicts], None]) -> None:
+    def __init__(self, places: list[TopicPartition], then: Callable[[Verdicts], None]) -> None:
         self._places = places
         self._then = then
 

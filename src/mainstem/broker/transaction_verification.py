@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.context import RequestContext
+from mainstem.coordinator.transaction.known_errors import PRODUCE, as_known
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import NO_PRODUCER_ID, PRODUCER_ID_POSITION, read_header
 from mainstem.storage.verification import VerificationGuard
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _PRODUCER: Final = Struct(">qhi")  # id, epoch and base sequence, as they stand in the header of a batch
 _ADDS_SINCE: Final = 12  # of Produce: partitions are added by the broker
-_ABORTABLE_SINCE: Final = 11  # of Produce: TRANSACTION_ABORTABLE is known
 # Clients try a batch again after this error, without asking for metadata first.
 _TRY_AGAIN: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 _TRANSIENT: Final = (
@@ -162,10 +162,7 @@ class Verification:
 
     def _refusal(self, verdict: ErrorCode) -> KafkaError:
         """A coordinator's error as producers know it."""
-        if verdict == ErrorCode.PRODUCER_FENCED:
-            verdict = ErrorCode.INVALID_PRODUCER_EPOCH
-        if verdict == ErrorCode.TRANSACTION_ABORTABLE and self._ctx.version < _ABORTABLE_SINCE:
-            verdict = ErrorCode.INVALID_TXN_STATE
+        verdict = as_known(verdict, PRODUCE, self._ctx.version)
         if verdict == ErrorCode.INVALID_TXN_STATE:
             return KafkaError(verdict, "the partition was not added to the transaction")
         if verdict in _TRANSIENT or (verdict == ErrorCode.CONCURRENT_TRANSACTIONS and not self._adds):

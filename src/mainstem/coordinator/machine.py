@@ -6,6 +6,7 @@ The shell loads a machine by replaying the partition's log, then hands it events
 
 from typing import Protocol, runtime_checkable
 
+from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Effects
 from mainstem.coordinator.timers import Timers
 from mainstem.protocol.errors import ErrorCode
@@ -28,6 +29,19 @@ class Machine(Protocol):
 
     def topics_changed(self, now_ms: int) -> None:
         """The cluster's topics are other ones now."""
+
+
+class Configured(Protocol):
+    """What a machine knows of the broker's settings."""
+
+    config: BrokerConfig
+
+
+class ConfiguredMachine(Machine, Protocol):
+    """A machine that goes by the broker's settings, which may change at any time."""
+
+    @property
+    def state(self) -> Configured: ...
 
 
 @runtime_checkable

@@ -10,6 +10,8 @@ from typing import Any
 
 from mainstem.broker.context import RequestContext
 from mainstem.broker.internal_topics import is_internal
+from mainstem.coordinator.transaction.known_errors import ADD_PARTITIONS_TO_TXN, as_known
+from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -21,10 +23,7 @@ from mainstem.protocol.apis.k24_add_partitions_to_txn import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
-Place = tuple[str, int]
-
 _BATCHED_SINCE = 4
-_FENCED_SINCE = 2
 _VERSION_2_SINCE = 5  # of this API: the producers are those of transactions version 2
 
 
@@ -55,7 +54,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
             asked.append(transaction)
             parts.append(_part(ctx.version, transaction, places))
 
-    def assemble(answers: list[dict[Place, ErrorCode]]) -> AddPartitionsToTxnResponse:
+    def assemble(answers: list[dict[TopicPartition, ErrorCode]]) -> AddPartitionsToTxnResponse:
         results = refused + [_answer(ctx.version, *answer) for answer in zip(asked, answers, strict=True)]
         if ctx.version >= _BATCHED_SINCE:
             return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -65,8 +64,8 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
 
 
 def _refusals(
-    ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, places: list[Place]
-) -> dict[Place, ErrorCode]:
+    ctx: RequestContext, transaction: AddPartitionsToTxnTransaction, places: list[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
     """Errors for all partitions when one of them cannot be added; nothing when the coordinator is to say."""
     from_client = ctx.version < _BATCHED_SINCE
     if from_client and not ctx.authorize(
@@ -87,7 +86,7 @@ def _refusals(
 
 
 def _part(
-    version: int, transaction: AddPartitionsToTxnTransaction, places: list[Place]
+    version: int, transaction: AddPartitionsToTxnTransaction, places: list[TopicPartition]
 ) -> tuple[str, Any, Any]:
     return (
         transaction.transactional_id,
@@ -106,7 +105,7 @@ def _part(
 
 
 def _answer(
-    version: int, transaction: AddPartitionsToTxnTransaction, errors: Mapping[Place, ErrorCode]
+    version: int, transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AddPartitionsToTxnResult:
     """The coordinator's word. Partitions that were to be added are answered as they were asked for, the empty
     topics and those named twice too.
@@ -123,7 +122,7 @@ def _answer(
 
 
 def _result(
-    version: int, transactional_id: str, errors: Mapping[Place, ErrorCode]
+    version: int, transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AddPartitionsToTxnResult:
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (topic, index), error in errors.items():
@@ -133,6 +132,4 @@ def _result(
 
 
 def _partition(version: int, index: int, error: ErrorCode) -> AddPartitionsToTxnPartitionResult:
-    if error == ErrorCode.PRODUCER_FENCED and version < _FENCED_SINCE:
-        error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return AddPartitionsToTxnPartitionResult(index, error)
+    return AddPartitionsToTxnPartitionResult(index, as_known(error, ADD_PARTITIONS_TO_TXN, version))

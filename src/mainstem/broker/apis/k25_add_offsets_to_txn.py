@@ -4,17 +4,19 @@ It takes the partition of `__consumer_offsets` that keeps the group into the tra
 PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mainstem.broker.context import RequestContext
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.java_hash import java_hash
 from mainstem.broker.pending import Pending
+from mainstem.coordinator.transaction.known_errors import ADD_OFFSETS_TO_TXN, as_known
 from mainstem.protocol.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
 
-_FENCED_SINCE = 2
+if TYPE_CHECKING:
+    from mainstem.broker.transaction_coordinators import Verdicts
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
@@ -25,11 +27,8 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
     place = (CONSUMER_OFFSETS, _partition_of(ctx, request.group_id))
     pending = Pending(ctx, _response)
 
-    def added(verdicts: dict[tuple[str, int], ErrorCode]) -> None:
-        error = verdicts[place]
-        if error == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
-            error = ErrorCode.INVALID_PRODUCER_EPOCH
-        pending.fail(error)
+    def added(verdicts: "Verdicts") -> None:
+        pending.fail(as_known(verdicts[place], ADD_OFFSETS_TO_TXN, ctx.version))
 
     ctx.node.transactions.decide(
         request.transactional_id,

@@ -11,6 +11,7 @@ from typing import Any
 from mainstem.broker.context import RequestContext
 from mainstem.broker.marker_sender import Marker, write_marker
 from mainstem.broker.pending import Pending
+from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -23,8 +24,6 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 logger = logging.getLogger(__name__)
-
-Place = tuple[str, int]
 
 
 def handle(ctx: RequestContext, request: WriteTxnMarkersRequest) -> Any:
@@ -45,7 +44,7 @@ class _Writing:
 
     def __init__(self, ctx: RequestContext, request: WriteTxnMarkersRequest) -> None:
         self._ctx = ctx
-        self._results: dict[int, dict[Place, ErrorCode]] = {}
+        self._results: dict[int, dict[TopicPartition, ErrorCode]] = {}
         self._unwritten = self._each(request)
         self._missing = 1  # itself, until it has written all of them
         self._pending = Pending(ctx, _cannot_fail)
@@ -54,7 +53,7 @@ class _Writing:
         self._ctx.node.transactions.turns.begin([self])
         return self._pending.outcome()
 
-    def _each(self, request: WriteTxnMarkersRequest) -> Iterator[tuple[Place, Marker]]:
+    def _each(self, request: WriteTxnMarkersRequest) -> Iterator[tuple[TopicPartition, Marker]]:
         for entry in request.markers:
             marker = Marker(
                 entry.producer_id,
@@ -82,8 +81,10 @@ class _Writing:
         self._one_less()
         return False
 
-    def _done_in(self, results: dict[Place, ErrorCode]) -> Callable[[Place, ErrorCode], None]:
-        def done(place: Place, error: ErrorCode) -> None:
+    def _done_in(
+        self, results: dict[TopicPartition, ErrorCode]
+    ) -> Callable[[TopicPartition, ErrorCode], None]:
+        def done(place: TopicPartition, error: ErrorCode) -> None:
             results[place] = error
             self._one_less()
 
@@ -95,13 +96,13 @@ class _Writing:
             self._pending.reply(_response(self._results))
 
 
-def _places(entry: WritableTxnMarker) -> list[Place]:
+def _places(entry: WritableTxnMarker) -> list[TopicPartition]:
     """Each once, however often it is named."""
     named = ((topic.name, index) for topic in entry.topics for index in topic.partition_indexes)
     return list(dict.fromkeys(named))
 
 
-def _response(results: dict[int, dict[Place, ErrorCode]]) -> WriteTxnMarkersResponse:
+def _response(results: dict[int, dict[TopicPartition, ErrorCode]]) -> WriteTxnMarkersResponse:
     response = WriteTxnMarkersResponse()
     for producer_id, errors in results.items():
         if not errors:

@@ -14,6 +14,7 @@ from mainstem.coordinator.topics import Topics
 from mainstem.coordinator.transaction import initialising, listing
 from mainstem.coordinator.transaction.completion import Completion, MarkersDue
 from mainstem.coordinator.transaction.ending import answer_to_end, client_version_of
+from mainstem.coordinator.transaction.known_errors import END_TXN, INIT_PRODUCER_ID, as_known
 from mainstem.coordinator.transaction.metadata import (
     EPOCH_BUMP_VERSION,
     NO_PRODUCER_EPOCH,
@@ -41,9 +42,6 @@ class _NeedsProducerId:
 
 # The answer to a request that needs a fresh producer id and came without one: get one, and ask again with it.
 NEEDS_PRODUCER_ID: Final = _NeedsProducerId()
-# Clients before these versions know the error by its older name.
-_INIT_KNOWS_FENCED: Final = 4
-_END_KNOWS_FENCED: Final = 2
 
 
 class TransactionCoordinator:
@@ -91,7 +89,7 @@ class TransactionCoordinator:
         try:
             response = self._initialise(request, fresh_producer_id, now_ms)
         except KafkaError as error:
-            code = _as_known(error.code, version, _INIT_KNOWS_FENCED)
+            code = as_known(error.code, INIT_PRODUCER_ID, version)
             response = InitProducerIdResponse(
                 error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
             )
@@ -232,7 +230,7 @@ class TransactionCoordinator:
         bumps_epoch = client_version >= EPOCH_BUMP_VERSION
         error = answer_to_end(metadata, request, client_version)
         if error:
-            return EndTxnResponse(error_code=_as_known(error, version, _END_KNOWS_FENCED))
+            return EndTxnResponse(error_code=as_known(error, END_TXN, version))
         if error is None:
             is_rotated = bumps_epoch and metadata.is_exhausted
             if is_rotated and fresh_producer_id is None:
@@ -270,9 +268,3 @@ def _verified(
 
 def _or_none(fresh_producer_id: int | None) -> int:
     return NO_PRODUCER_ID if fresh_producer_id is None else fresh_producer_id
-
-
-def _as_known(error: ErrorCode, version: int, knows_fenced: int) -> ErrorCode:
-    if error == ErrorCode.PRODUCER_FENCED and version < knows_fenced:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return error

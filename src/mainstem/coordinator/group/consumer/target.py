@@ -22,10 +22,6 @@ class Targets:
         self._settings = settings
         self._journal = journal
 
-    def is_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Whether the group has changed since it was last assigned, and the time for the next has come."""
-        return group.assignment_epoch < group.epoch and now_ms >= self._next_ms(group)
-
     def next_heartbeat_ms(self, group: ConsumerGroup, member: Member, now_ms: int) -> int:
         """In what time the member shall be heard of again: as often as the group's setting says, but sooner
         while it waits, for a new target or for what others have yet to release.
@@ -46,8 +42,8 @@ class Targets:
         return last_ms + self._settings.of(group.group_id).assignment_interval_ms if last_ms else 0
 
     def update(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Assign anew where that is due."""
-        if not self.is_due(group, now_ms):
+        """Assign anew if the group has changed since it was last assigned, and the time for it has come."""
+        if group.assignment_epoch >= group.epoch or now_ms < self._next_ms(group):
             return
         name = group.preferred_assignor() or self._settings.default_assignor()
         assignment = assign(name, self._spec(group))
