@@ -123,6 +123,12 @@ def _add_transactions(app: typer.Typer) -> None:
     app.add_typer(transactions.app, name="transactions")
 
 
+def _add_pipeline(app: typer.Typer) -> None:
+    from mainstem.cli import pipeline
+
+    app.add_typer(pipeline.app, name="pipeline")
+
+
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "up": _add_up,
     "topics": _add_topics,
@@ -130,6 +136,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "consume": _adds_function("consume"),
     "groups": _add_groups,
     "transactions": _add_transactions,
+    "pipeline": _add_pipeline,
     "dump-log": _adds_function("dump-log"),
 }
 

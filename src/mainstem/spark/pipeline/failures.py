@@ -1,0 +1,62 @@
+"""Finds the sentence in Spark's long reports of failure that a person can use. No Spark here."""
+
+from __future__ import annotations
+
+import re
+
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)(?:\s+SQLSTATE: \w+)?$", re.M)
+_PYTHON_KINDS = "Error|Exception|Refusal|Lost|Gone|Option|Answers|Progress|Range|Served"
+_PYTHON = re.compile(rf"^(?:[\w.]+\.)?(\w*(?:{_PYTHON_KINDS})): (.+)$", re.M)
+_JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.+)$", re.M)
+_CONDITION = re.compile(r"\[([A-Z][A-Z_.0-9]+)\]\s*(.+?)(?:\s+SQLSTATE: \w+)?$", re.M)
+_WRAPPERS = (
+    "STREAM_FAILED",
+    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
+    "FOREACH_BATCH_USER_FUNCTION_ERROR",
+    "PYTHON_DATA_SOURCE_ERROR",
+    "TASK_WRITE_FAILED",
+)
+_IGNORED = ("Py4JJavaError", "PythonException", "Py4JError")
+
+
+def sentence(text: str) -> str:
+    """The cause in a report: what Python raised last, what a record was refused for, or Java's first
+    cause."""
+    raised = _RAISED.findall(text)
+    if raised:
+        return str(raised[-1]).strip()
+    python = [(kind, said) for kind, said in _PYTHON.findall(text) if kind not in _IGNORED]
+    if python:
+        kind, said = python[-1]
+        said = re.sub(r"\s*SQLSTATE: \w+", "", said.strip())
+        return said if kind[0].isupper() and _is_ours(text, kind) else f"{kind}: {said}"
+    conditions = [said for name, said in _CONDITION.findall(text) if not name.startswith(_WRAPPERS)]
+    if conditions:
+        return str(conditions[0]).strip()
+    causes = _JAVA_CAUSE.findall(text)
+    if causes:
+        kind, said = causes[-1]
+        return f"{kind.rpartition('.')[2]}: {said.strip()}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "it failed without a word"
+
+
+# What goes away by itself: a machine too busy to start a worker in time, a broker that restarts.
+_PASSING = (
+    "Python worker failed to connect back",
+    "Python worker exited unexpectedly",
+    "Timed out while waiting for the Python worker",
+    "NoBrokerAnswers:",
+    "ConnectionLost:",
+    "NoProgress:",
+)
+
+
+def is_passing(text: str) -> bool:
+    """Whether a query that failed like this may do better when it is started again."""
+    return any(mark in text for mark in _PASSING)
+
+
+def _is_ours(text: str, kind: str) -> bool:
+    """Errors of this project are sentences already and need no class name before them."""
+    return re.search(rf"^mainstem\.[\w.]*{kind}: ", text, re.M) is not None

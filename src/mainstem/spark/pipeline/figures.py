@@ -1,0 +1,150 @@
+"""What a running pipeline has done, in figures: computed from Spark's reports of progress. No Spark here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+TopicPartition = tuple[str, int]
+ROWS = "rows"
+
+
+class QueryFigures(msgspec.Struct):
+    """One query: a sink, or the dead letters of a source."""
+
+    name: str
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    input_rate: float = 0.0
+    processed_rate: float = 0.0
+    batch_ms: int = 0
+    watermark: str | None = None
+    state_rows: int = 0
+    is_active: bool = True
+
+
+class TopicLag(msgspec.Struct):
+    """How far a pipeline is behind in a topic; seconds are the age of the oldest unread record."""
+
+    topic: str
+    records: int
+    seconds: float | None = None
+
+
+class Snapshot(msgspec.Struct):
+    """Everything that is shown of a pipeline at one moment."""
+
+    pipeline: str
+    queries: list[QueryFigures] = []
+    lags: list[TopicLag] = []
+    started_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def dead_letters(self) -> int:
+        return sum(query.rows_out for query in self.queries if is_dead_letters(query.name))
+
+    @property
+    def sinks(self) -> list[QueryFigures]:
+        return [query for query in self.queries if not is_dead_letters(query.name)]
+
+
+def is_dead_letters(query: str) -> bool:
+    return query.startswith("dead-letters.")
+
+
+@dataclass
+class QueryProgress:
+    """Adds up the reports of one query."""
+
+    name: str
+    figures: QueryFigures = field(init=False)
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    _last_batch: int = -1
+
+    def __post_init__(self) -> None:
+        self.figures = QueryFigures(self.name)
+
+    def add(self, reports: Iterable[Mapping[str, Any]], rows_of_batch: Any = None) -> bool:
+        """Take in reports, oldest first; those seen before change nothing. True when there was a new
+        batch."""
+        is_new = False
+        for report in reports:
+            batch_id = int(report["batchId"])
+            if batch_id > self._last_batch and self._is_batch(report):
+                self._last_batch = batch_id
+                self._count(report, rows_of_batch)
+                is_new = True
+            elif batch_id >= self._last_batch and not int(report.get("numInputRows") or 0):
+                self.figures.input_rate = 0.0  # waiting for data
+        return is_new
+
+    @staticmethod
+    def _is_batch(report: Mapping[str, Any]) -> bool:
+        """Spark also reports, under the number of the next batch, that it found nothing to do."""
+        return "addBatch" in (report.get("durationMs") or {})
+
+    def _count(self, report: Mapping[str, Any], rows_of_batch: Any) -> None:
+        figures = self.figures
+        figures.batches += 1
+        figures.rows_in += int(report.get("numInputRows") or 0)
+        observed = (report.get("observedMetrics") or {}).get(ROWS)
+        counted = rows_of_batch(self.name, int(report["batchId"])) if rows_of_batch is not None else None
+        if counted is None and observed is not None:
+            counted = observed[ROWS]
+        figures.rows_out += int(counted or 0)
+        figures.input_rate = _number(report.get("inputRowsPerSecond"))
+        figures.processed_rate = _number(report.get("processedRowsPerSecond"))
+        figures.batch_ms = int(_number(report.get("batchDuration")))
+        figures.watermark = (report.get("eventTime") or {}).get("watermark", figures.watermark)
+        figures.state_rows = sum(
+            int(part.get("numRowsTotal") or 0) for part in report.get("stateOperators") or ()
+        )
+        self.positions = end_offsets(report)
+
+
+def end_offsets(report: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """How far a batch read each partition; the smaller one where two sources read the same."""
+    found: dict[TopicPartition, int] = {}
+    for source in report.get("sources") or ():
+        end = source.get("endOffset")
+        try:
+            topics = json.loads(end) if isinstance(end, str) else end
+            for topic, partitions in topics.items():
+                for partition, offset in partitions.items():
+                    part = (topic, int(partition))
+                    found[part] = min(int(offset), found.get(part, int(offset)))
+        except (AttributeError, TypeError, ValueError):
+            continue  # a source of another kind
+    return found
+
+
+def common_positions(
+    queries: Iterable[QueryProgress], readers: Mapping[str, set[str]]
+) -> dict[TopicPartition, int]:
+    """How far every query that reads a topic has got: what the group may call done.
+
+    `readers` says which queries read a topic; a topic of which one has not reported yet is left out.
+    """
+    by_name = {query.name: query for query in queries}
+    found: dict[TopicPartition, int] = {}
+    for topic, names in readers.items():
+        positions = [by_name[name].positions for name in names if name in by_name]
+        parts = {part for known in positions for part in known if part[0] == topic}
+        for part in parts:
+            if len(positions) == len(names) and all(part in known for known in positions):
+                found[part] = min(known[part] for known in positions)
+    return found
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return 0.0
+    return number if number == number and abs(number) != float("inf") else 0.0

@@ -1,0 +1,96 @@
+"""Starts Spark for a pipeline: our interpreter for the workers, sane settings, its noise in a log file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path as FilePath
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL_DEFAULTS = {
+    "spark.sql.shuffle.partitions": "{cores}",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+STATEFUL_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def settings(master: str, given: Mapping[str, str], *, stateful: bool = False) -> dict[str, str]:
+    """Spark's configuration: what is given, over what suits a pipeline."""
+    found = dict(DEFAULTS)
+    if is_local(master):
+        cores = _cores(master)
+        found |= {key: value.format(cores=max(2, cores)) for key, value in LOCAL_DEFAULTS.items()}
+    if stateful:
+        found["spark.sql.streaming.stateStore.providerClass"] = STATEFUL_PROVIDER
+    return found | dict(given)
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].rstrip("]").partition(",")[0]
+    if inside == "*" or not inside:
+        return os.cpu_count() or 1 if inside else 1
+    return int(inside) if inside.isdecimal() else 1
+
+
+def worker_environment(folder: FilePath) -> dict[str, str]:
+    """What the workers on this machine need: our interpreter, and our modules and the pipeline's
+    importable."""
+    import mainstem
+
+    paths = [str(FilePath(mainstem.__file__).parents[1]), str(folder), os.environ.get("PYTHONPATH", "")]
+    return {
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
+        "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+    }
+
+
+def start(
+    name: str, master: str, configuration: Mapping[str, str], folder: FilePath, log: FilePath | None = None
+) -> SparkSession:
+    """A session; everything that Java prints goes to `log`."""
+    os.environ.update(worker_environment(folder))
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in configuration.items():
+        builder = builder.config(key, value)
+    if log is None:
+        return builder.getOrCreate()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as stream, _output_into(stream):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _output_into(stream: IO[bytes]) -> Iterator[None]:
+    """Java inherits our standard output and error when it is started; for that moment they are the log."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+        yield
+    finally:
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)

@@ -1,0 +1,207 @@
+"""Makes the DataFrame of a source: the records of topics, decoded, with the bad ones set aside.
+
+Every row keeps its record and, if it is bad, the step at which it failed; the view shows the good rows, and
+the query for dead letters takes the others from the same frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mainstem.spark.pipeline import ddl, times
+from mainstem.spark.pipeline.arrow_functions import arrow_function
+from mainstem.spark.pipeline.decoders import Decoder
+from mainstem.spark.pipeline.diagnose import Diagnosis
+from mainstem.spark.pipeline.model import FileSource, Options, Pipeline, TopicSource, Watermark
+from mainstem.spark.pipeline.places import Places
+from mainstem.spark.pipeline.schemas import Definition
+
+RECORD = "__record"
+FAILED = "__failed"
+_DATA = "__data"
+_CORRUPT = "__corrupt"
+_RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
+
+class SourceFrame(NamedTuple):
+    """The rows of a source: `staged` holds all of them with RECORD and FAILED, and REASON can be asked
+    for."""
+
+    name: str
+    source: TopicSource
+    definition: Definition
+    staged: DataFrame
+
+    @property
+    def on_error(self) -> str | None:
+        return self.source.on_error
+
+
+def as_text(options: Options) -> dict[str, str]:
+    """Options as Spark takes them."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()
+    }
+
+
+def reader_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str]:
+    """The options of `format("mainstem")` for a source."""
+    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    options["kafka.bootstrap.servers"] = places.bootstrap(source.bootstrap)
+    if source.pattern is not None:
+        options["subscribePattern"] = source.pattern
+    else:
+        options["subscribe"] = source.topic or ",".join(source.topics or ())
+    if source.start in ("earliest", "latest"):
+        options["startingOffsets"] = source.start
+    else:
+        options["startingTimestamp"] = str(times.point_ms(source.start))
+        # Where no record is that young, the first run starts at the end.
+        options["startingOffsetsByTimestampStrategy"] = "latest"
+    if source.rate is not None:
+        options["maxOffsetsPerTrigger"] = str(source.rate)
+    options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
+    options["includeHeaders"] = "true"
+    return options | as_text(source.options)
+
+
+def read_topics(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    """The stream of records."""
+    return spark.readStream.format("mainstem").options(**options).load()
+
+
+def read_file(spark: SparkSession, source: FileSource, places: Places) -> DataFrame:
+    """A table that does not stream."""
+    ending = source.file.rpartition(".")[2].lower()
+    kind = source.format or {"jsonl": "json", "txt": "text"}.get(ending, ending)
+    options: dict[str, str] = {"header": "true"} if kind == "csv" else {}
+    if source.schema is None and kind == "csv":
+        options["inferSchema"] = "true"
+    reader = spark.read.format(kind).options(**(options | as_text(source.options)))
+    if source.schema is not None:
+        reader = reader.schema(source.schema)
+    return reader.load(places.path(source.file))
+
+
+def stage(records: DataFrame, name: str, source: TopicSource, definition: Definition) -> SourceFrame:
+    """Decode the records and mark the bad ones."""
+    if source.tombstones == "drop":
+        records = records.where(F.col("value").isNotNull())
+    record = F.struct(*_RECORD_COLUMNS).alias(RECORD)
+    if source.decode.format == "raw":
+        staged = records.select("*", record, F.lit(None).cast("string").alias(FAILED))
+        return SourceFrame(name, source, definition, staged)
+    columns = definition.columns
+    decoded = records.select(record, _decoded(F.col("value"), source, definition).alias(_DATA))
+    # Where a row is to be decoded once only, what follows must not be pushed below it.
+    row = _DATA if source.decode.format in ("json", "csv") else f"{_DATA}.row"
+    flat = [F.col(f"{row}.`{column.name}`").alias(column.name) for column in columns]
+    staged = decoded.select(*flat, RECORD, _failure(source, columns, row).alias(FAILED), F.col(_DATA))
+    for rule, condition in source.require.items():
+        broken = F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"require.{rule}"))
+        staged = staged.withColumn(FAILED, F.coalesce(F.col(FAILED), broken))
+    return SourceFrame(name, source, definition, staged)
+
+
+def _decoded(value: Column, source: TopicSource, definition: Definition) -> Column:
+    decode = source.decode
+    if decode.format in ("avro", "protobuf"):
+        kind = f"row STRUCT<{', '.join(c.ddl(':') for c in _nullable(definition.columns))}>, reason STRING"
+        decoded: Column = arrow_function(Decoder(decode, definition), kind).asNondeterministic()(value)
+        return decoded
+    schema = f"{ddl.render(_nullable(definition.columns))}, {_CORRUPT} STRING"
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} | as_text(decode.options)
+    if decode.framing == "confluent":
+        value = F.substring(value, 6, 2**31 - 1)
+    text = F.when(F.is_valid_utf8(value), value.cast("string")).otherwise(F.lit("\u0000"))
+    # Never true: without it, the optimizer would parse every value twice, for the filter and for the columns.
+    text = F.when(F.rand() < 0, F.lit("")).otherwise(text)
+    if decode.format == "csv":
+        return F.from_csv(text, F.lit(schema), options)
+    return F.from_json(text, schema, options)
+
+
+def _nullable(columns: ddl.Schema) -> ddl.Schema:
+    """A value that lacks a column is a dead letter, not a failure of the batch: so every column may be
+    null."""
+    return tuple(ddl.Column(column.name, _nullable_type(column.type)) for column in columns)
+
+
+def _nullable_type(kind: ddl.DataType) -> ddl.DataType:
+    return ddl.DataType(kind.name, _nullable(kind.fields), tuple(_nullable_type(part) for part in kind.parts))
+
+
+def _failure(source: TopicSource, columns: ddl.Schema, row: str) -> Column:
+    """`decode` where the value could not be decoded, or lacks a column that must be there."""
+    has_value = F.col(f"{RECORD}.value").isNotNull()
+    bad = F.col(row).isNull()
+    if source.decode.format in ("json", "csv"):
+        bad = bad | F.col(f"{_DATA}.{_CORRUPT}").isNotNull()
+    for column in columns:
+        if not column.nullable:
+            bad = bad | F.col(f"{row}.`{column.name}`").isNull()
+    return F.when(has_value & bad, F.lit("decode"))
+
+
+def good_rows(frame: SourceFrame, *, fail: bool) -> DataFrame:
+    """The view of a source: its decoded columns and the facts asked for; bad rows left out, or an error."""
+    source = frame.source
+    staged = frame.staged
+    if source.decode.format == "raw":
+        return _watermarked(staged.drop(RECORD, FAILED, "timestampType"), source.watermark)
+    if fail:
+        message = F.concat(
+            F.lit(f"a record for {frame.name} cannot be used: "),
+            _reason(frame),
+            F.format_string(
+                " (topic %s, partition %d, offset %d)",
+                F.col(f"{RECORD}.topic"),
+                F.col(f"{RECORD}.partition"),
+                F.col(f"{RECORD}.offset"),
+            ),
+        )
+        is_good = F.when(F.col(FAILED).isNull(), F.lit(True)).otherwise(
+            F.raise_error(message).cast("boolean")
+        )
+    else:
+        is_good = F.col(FAILED).isNull()
+    facts = [F.col(f"{RECORD}.{name}").alias(f"_{name}") for name in source.metadata]
+    columns = [F.col(f"`{column.name}`") for column in frame.definition.columns]
+    return _watermarked(staged.where(is_good).select(*columns, *facts), source.watermark)
+
+
+def _watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
+    if watermark is None:
+        return frame
+    return frame.withWatermark(watermark.column, times.span(watermark.delay) or watermark.delay)
+
+
+def bad_rows(frame: SourceFrame) -> DataFrame:
+    """The records that are dead letters: their own columns, the step (`failed`) and the `reason`."""
+    bad = frame.staged.where(F.col(FAILED).isNotNull())
+    return bad.select(f"{RECORD}.*", F.col(FAILED).alias("failed"), _reason(frame).alias("reason"))
+
+
+def _reason(frame: SourceFrame) -> Column:
+    decode = frame.source.decode
+    value = F.col(f"{RECORD}.value")
+    if decode.format in ("avro", "protobuf"):
+        missing = [column.name for column in frame.definition.columns if not column.nullable]
+        why: Column = F.coalesce(
+            F.col(f"{_DATA}.reason"), F.lit(f"one of the columns {', '.join(missing)} is missing")
+        )
+    else:
+        delimiter = str(decode.options.get("sep", decode.options.get("delimiter", ",")))
+        diagnosis = Diagnosis(decode.format, frame.definition.columns, delimiter)
+        if decode.framing == "confluent":
+            value = F.substring(value, 6, 2**31 - 1)
+        why = arrow_function(diagnosis, "string")(value)
+    rules: Any = None
+    for rule, condition in frame.source.require.items():
+        when = F.when if rules is None else rules.when
+        rules = when(F.col(FAILED) == f"require.{rule}", F.lit(f"the rule {rule} does not hold: {condition}"))
+    decoding = F.when(F.col(FAILED) == "decode", why)
+    return decoding if rules is None else F.coalesce(rules, decoding)
