@@ -12,6 +12,10 @@ class OffsetsError(ValueError):
     """Offsets that do not fit the topics that are read."""
 
 
+class TopicMissingError(OffsetsError):
+    """A topic or partition that does not exist, or is so new that not every broker knows it."""
+
+
 class DataLossError(RuntimeError):
     """Records that the query has to read are not in the cluster any more."""
 

@@ -135,7 +135,9 @@ class LibrdkafkaClient:
         if error.code() in _LOST:
             first, _ = self._consumer.get_watermark_offsets(Position(*partition), timeout=_TIMEOUT_S)
         if offset < first < ends[partition]:
-            self._consumer.seek(Position(*partition, first))
+            # A partition in this state cannot seek.
+            self._consumer.incremental_unassign([Position(*partition)])
+            self._consumer.incremental_assign([Position(*partition, first)])
         else:
             self._finish(partition, ends)
 

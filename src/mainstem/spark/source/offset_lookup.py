@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mainstem.config.nearest import nearest_name
 from mainstem.spark.source.client import Client, open_client
-from mainstem.spark.source.errors import OffsetsError, ReadError
+from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit
 from mainstem.spark.source.options import ReadOptions, describe
 from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition, names
@@ -110,7 +110,7 @@ class OffsetLookup:
         self._check_there(client, wanted - found.keys() - may_be_gone)
         absent = {part for part in subscription.partitions if part not in everything}
         if any(topic not in may_be_gone for topic, _ in absent):
-            raise OffsetsError(f"assign names partitions that do not exist: {names(absent)}")
+            raise TopicMissingError(f"assign names partitions that do not exist: {names(absent)}")
         return everything & set(subscription.partitions) if subscription.partitions else everything
 
     def _check_there(self, client: Client, missing: set[str]) -> None:
@@ -119,7 +119,9 @@ class OffsetLookup:
         first = min(missing)
         nearest = nearest_name(first, client.topics(None))
         hint = f"; did you mean {nearest}?" if nearest else ""
-        raise OffsetsError(f"topic {first} does not exist ({describe(self._options.subscription)}){hint}")
+        raise TopicMissingError(
+            f"topic {first} does not exist ({describe(self._options.subscription)}){hint}"
+        )
 
     def _attempt(self, question: Callable[[Client], T]) -> T:
         """Ask, on a new connection when the old one failed, as often as fetchOffset.numRetries allows."""
@@ -137,7 +139,10 @@ class OffsetLookup:
                 if attempt == self._options.lookup_attempts:
                     raise ReadError(str(error)) from None
                 logger.warning("attempt %d to look up offsets failed: %s", attempt, error)
-                time.sleep(self._options.lookup_interval_ms / 1000)
+            except TopicMissingError:
+                if attempt == self._options.lookup_attempts:
+                    raise
+            time.sleep(self._options.lookup_interval_ms / 1000)
         raise AssertionError("there is at least one attempt")
 
 

@@ -1,0 +1,123 @@
+"""Topics with everything in them that a reader must get right, and the source without a JVM."""
+
+import pickle
+import uuid
+from collections.abc import Iterable
+
+import pyarrow as pa
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from mainstem.spark.datasource import MainstemDataSource
+from mainstem.spark.source.stream_reader import StreamReader
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class Topics:
+    """Makes and fills topics of one cluster."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.admin = AdminClient({"bootstrap.servers": servers})
+
+    def create(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
+        name = name or f"t-{uuid.uuid4().hex[:12]}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        return name
+
+    def delete(self, name: str) -> None:
+        self.admin.delete_topics([name])[name].result()
+
+    def grow(self, name: str, partitions: int) -> None:
+        self.admin.create_partitions([NewPartitions(name, partitions)])[name].result()
+
+    def truncate(self, name: str, partition: int, offset: int) -> None:
+        at = TopicPartition(name, partition, offset)
+        next(iter(self.admin.delete_records([at]).values())).result()
+
+    def send(
+        self,
+        name: str,
+        values: Iterable[object],
+        *,
+        partition: int = 0,
+        timestamp: int = 0,
+    ) -> None:
+        """One record for each value; its text is the value. Timestamps count up from `timestamp`."""
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        for number, value in enumerate(values):
+            producer.produce(
+                name, str(value), partition=partition, timestamp=timestamp + number if timestamp else 0
+            )
+        assert producer.flush(30) == 0
+
+    def send_varied(self, name: str, codec: str, partition: int = 0) -> None:
+        """Nulls, empties, headers of all kinds, own timestamps, some size."""
+        producer = Producer({"bootstrap.servers": self.servers, "compression.type": codec, "linger.ms": 50})
+        headers: list[Headers | None] = [
+            None,
+            [],
+            [("a", b"1"), ("a", b"2"), ("empty", b""), ("null", None)],
+            [("größe", "naïve".encode())],
+        ]
+        for number in range(200):
+            producer.produce(
+                name,
+                key=[None, b"", b"key-%d" % number][number % 3],
+                value=[b"value-%d" % number * (number % 40), None, b""][number % 5 % 3],
+                headers=headers[number % 4],
+                partition=partition,
+                timestamp=1_700_000_000_000 + number * 37,
+            )
+        assert producer.flush(30) == 0
+
+    def send_transactions(self, name: str, outcomes: Iterable[bool], records: int = 5) -> None:
+        """A transaction for each outcome: true commits, false aborts."""
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": f"x-{uuid.uuid4().hex}"})
+        producer.init_transactions(30)
+        for transaction, commits in enumerate(outcomes):
+            producer.begin_transaction()
+            for number in range(records):
+                producer.produce(name, f"{transaction}-{number}-{commits}")
+            producer.flush(30)
+            (producer.commit_transaction if commits else producer.abort_transaction)(30)
+
+
+def source(servers: str, **options: object) -> MainstemDataSource:
+    """As Spark makes it of options."""
+    given = {name: str(value) for name, value in options.items()}
+    return MainstemDataSource({"kafka.bootstrap.servers": servers, **given})
+
+
+def read_batch(servers: str, **options: object) -> pa.Table:
+    """All rows of a batch read; what Spark sends between processes is pickled here too."""
+    made = pickle.loads(pickle.dumps(source(servers, **options)))
+    reader = made.reader(made.schema())
+    worker = pickle.loads(pickle.dumps(reader))
+    partitions = pickle.loads(pickle.dumps(list(reader.partitions())))
+    return table([batch for partition in partitions for batch in worker.read(partition)])
+
+
+def table(batches: list[pa.RecordBatch]) -> pa.Table:
+    """In the order of topic, partition and offset."""
+    if not batches:
+        return pa.table({"topic": [], "partition": [], "offset": [], "value": []})
+    found = pa.Table.from_batches(batches)
+    return found.sort_by([("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")])
+
+
+def values(rows: pa.Table) -> list[str]:
+    return [value.decode() for value in rows["value"].to_pylist()]
+
+
+def stream_reader(servers: str, **options: object) -> StreamReader:
+    made = source(servers, **options)
+    return made.streamReader(made.schema())
+
+
+def read_between(reader: StreamReader, start: dict, end: dict) -> pa.Table:
+    """The rows of a micro-batch."""
+    worker = pickle.loads(pickle.dumps(reader.__class__(reader._options)))
+    return table([batch for partition in reader.partitions(start, end) for batch in worker.read(partition)])

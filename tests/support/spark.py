@@ -1,0 +1,49 @@
+"""A Spark for tests: quiet, small, and with Spark's own Kafka connector beside `format("mainstem")`.
+
+One for each worker of the test run at most: a JVM takes seconds to start and half a gigabyte.
+"""
+
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.support.kafka_peer import java
+from tests.support.tool_server import PeerMissingError
+
+SPARK_VERSION = "4.2.0"
+_JARS = Path(__file__).parents[2] / ".peers" / f"spark-connector-{SPARK_VERSION}"
+
+
+@cache
+def spark_session() -> SparkSession:
+    """The session of this process; it ends with the process."""
+    java()
+    if not _JARS.is_dir():
+        raise PeerMissingError("Spark's Kafka connector is not in .peers/: run ./test, which gets it")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    folder = tempfile.mkdtemp(prefix="spark-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.jars": ",".join(str(jar) for jar in sorted(_JARS.glob("*.jar"))),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.stopTimeout": "30s",
+        # Times for tests: nobody waits for a closed query's state.
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("mainstem tests")
+    session = builder.config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
