@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -80,7 +79,8 @@ class Brokers:
     def connection(self, node_id: int) -> Connection:
         """The connection to this broker, opened when it is first asked for."""
         connection = self._connections.get(node_id)
-        if connection is None or not connection.usable:
+        # One with requests under way was left in the middle of something: its next answer is for nobody.
+        if connection is None or not connection.usable or connection.requests_under_way:
             if connection is not None:
                 connection.close()
             connection = self._connections[node_id] = self._open(node_id)
@@ -129,6 +129,10 @@ class Brokers:
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         answer: MetadataResponse = self.any_connection().call(request)
+        if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self.close()
+            self._addresses.clear()
+            raise ConnectionLost("the known brokers", "they want to be found by the bootstrap servers again")
         check(answer.error_code, "ask for the cluster's metadata")
         for node_id, address in addresses_of(answer).items():
             self.learn_address(node_id, address)
@@ -197,11 +201,6 @@ class Brokers:
             except WireError as error:
                 answers[node_id] = error
         return answers
-
-    def forget(self, node_id: int) -> None:
-        """Close the connection to this broker, if there is one."""
-        with suppress(KeyError):
-            self._connections.pop(node_id).close()
 
     def _open(self, node_id: int) -> Connection:
         address = self._addresses.get(node_id)

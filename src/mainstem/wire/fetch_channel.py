@@ -1,4 +1,4 @@
-"""One broker's part of a stream: the positions that it leads, the request under way, and its two buffers."""
+"""One broker's part of a stream: the positions that it leads, and the request under way."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Position:
     end: int
     partition_bytes: int
     leader: Leader | None = None
+    unknown_since: float | None = None  # when the brokers began not to know it
     offset_bytes: float = 0.0  # what an offset takes on average, 0 before the first answer
 
     def grow(self, needed_bytes: int, limit: int) -> None:
@@ -60,8 +61,6 @@ class Channel:
         self.positions: dict[TopicPartition, Position] = {}
         self.asked: list[tuple[Position, int]] = []
         self.answer_due = 0.0
-        self._buffers = (ReceiveBuffer(), ReceiveBuffer())
-        self._turn = 0
 
     def send(self, settings: FetchSettings, timeout_ms: int) -> None:
         """Ask for all positions, unless an answer is awaited or there are none."""
@@ -81,12 +80,11 @@ class Channel:
         self.answer_due = time.monotonic() + (settings.max_wait_ms + timeout_ms) / 1000
 
     def receive(
-        self, timeout_s: float
+        self, buffer: ReceiveBuffer, timeout_s: float
     ) -> tuple[list[tuple[Position, int]], dict[TopicPartition, PartitionData]]:
-        """What was asked, and the answer by partition."""
+        """What was asked, and the answer by partition, in the memory of `buffer`."""
         asked, self.asked = self.asked, []
-        self._turn ^= 1
-        answer = self.connection.receive(timeout_s=timeout_s, buffer=self._buffers[self._turn])
+        answer = self.connection.receive(timeout_s=timeout_s, buffer=buffer)
         names = {position.leader.topic_id: position.partition[0] for position, _ in asked if position.leader}
         wanted = {position.partition: position for position, _ in asked}
         return asked, partitions_of(answer, wanted, names)

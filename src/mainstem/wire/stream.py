@@ -34,6 +34,7 @@ from mainstem.wire.errors import (
 from mainstem.wire.fetch_channel import Channel, Position
 from mainstem.wire.fetching import Fetched, FetchSettings, fetched
 from mainstem.wire.list_offsets import EARLIEST, LATEST, list_offsets
+from mainstem.wire.socket_io import ReceiveBuffer
 
 Item = tuple[TopicPartition, Fetched]
 
@@ -46,9 +47,9 @@ class FetchStream:
     `Fetched.records` holds complete batches only, none that begins at or behind the range's end; the first
     may begin before `fetch_offset` and the last may reach behind the end, so that a decoder is told both.
 
-    Lifetime of the records: each broker has two buffers that its answers alternate between. A view stays
-    valid while the caller handles the items of its answer and of the next answer of the same broker; then its
-    memory is written again. Whoever keeps records longer copies them.
+    Lifetime of the records: answers alternate between two buffers. A view stays valid while the caller
+    handles the items of its answer and of the next one, whichever brokers they are from; then its memory is
+    written again. Whoever keeps records longer copies them.
 
     `OffsetOutOfRange` leaves the stream usable: after `seek` or `drop` of its partition the iteration goes
     on.
@@ -71,13 +72,14 @@ class FetchStream:
         }
         self._channels: dict[int, Channel] = {}
         self._ready: deque[Item] = deque()
+        self._buffers = (ReceiveBuffer(), ReceiveBuffer())
+        self._turn = 0
         # Positions whose leader has to be looked up, not before `_retry_at`.
         self._leaderless = dict(self._positions)
         self._retry_at = 0.0
         self._backoff = Backoff(brokers.options)
         self._refused: deque[Position] = deque()
         self._problem: WireError | None = None
-        self._unknown_since: float | None = None
         self._progress_at = time.monotonic()
 
     def __iter__(self) -> Iterator[Item]:
@@ -139,24 +141,33 @@ class FetchStream:
             except (ConnectionLost, KafkaRefusal) as error:
                 self._problem = error
                 return
+            dead: set[int] = set()
             for position in list(self._leaderless.values()):
-                self._place(position)
+                self._place(position, dead)
         for channel in list(self._channels.values()):
             self._send(channel)
 
-    def _place(self, position: Position) -> None:
+    def _place(self, position: Position, dead: set[int]) -> None:
+        """Give a position to its leader's channel, unless the leader turns out, or is known, to be dead."""
         try:
             leader = self._brokers.leader(position.partition)
             self._check_same_topic(position, leader.topic_id)
-            channel = self._channels.get(leader.node_id)
-            if channel is None:
-                connection = self._brokers.take(leader.node_id)
-                channel = self._channels[leader.node_id] = Channel(leader.node_id, connection)
-        except (ConnectionLost, KafkaRefusal) as error:
+        except KafkaRefusal as error:
             if isinstance(error, TopicGone):
                 raise
             self._note(position, error)
             return
+        if leader.node_id in dead:
+            return
+        channel = self._channels.get(leader.node_id)
+        if channel is None:
+            try:
+                connection = self._brokers.take(leader.node_id)
+            except ConnectionLost as error:
+                dead.add(leader.node_id)
+                self._note(position, error)
+                return
+            channel = self._channels[leader.node_id] = Channel(leader.node_id, connection)
         position.leader = leader
         channel.positions[position.partition] = position
         del self._leaderless[position.partition]
@@ -170,13 +181,14 @@ class FetchStream:
             )
 
     def _note(self, position: Position, problem: WireError) -> None:
+        """Remember why a position cannot be read now; raises when it never can be."""
         self._problem = problem
         if not is_unknown_topic(problem):
-            self._unknown_since = None
+            position.unknown_since = None
             return
         now = time.monotonic()
-        self._unknown_since = self._unknown_since or now
-        if now - self._unknown_since > UNKNOWN_TOPIC_GRACE_S:
+        position.unknown_since = position.unknown_since or now
+        if now - position.unknown_since > UNKNOWN_TOPIC_GRACE_S:
             raise TopicGone(
                 position.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it is not there any more"
             )
@@ -210,7 +222,9 @@ class FetchStream:
 
     def _take_in(self, channel: Channel) -> None:
         try:
-            asked, answers = channel.receive(self._brokers.options.request_timeout_ms / 1000)
+            self._turn ^= 1
+            timeout_s = self._brokers.options.request_timeout_ms / 1000
+            asked, answers = channel.receive(self._buffers[self._turn], timeout_s)
         except (ConnectionLost, KafkaRefusal) as error:
             self._lose(channel, error)
             return
@@ -251,6 +265,7 @@ class FetchStream:
             problem = WireError(f"{name_of(position.partition)} has no batch with offset {offset}")
             self._move(channel, position, problem)
             return []
+        position.unknown_since = None
         position.advance(walked.next_offset, walked.size)
         self._settle(position)
         channel.to_the_end(position)
