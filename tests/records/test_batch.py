@@ -3,7 +3,8 @@
 import pytest
 
 from mainstem.records import batch
-from mainstem.records.batch import BatchHeader, crc_is_valid, iter_headers, read_header
+from mainstem.records.batch import BatchHeader, crc_is_valid, iter_headers, read_header, stamp_producer
+from mainstem.records.compression import Codec
 from mainstem.records.record import Record, build_batch, iter_records
 
 
@@ -77,3 +78,20 @@ def test_sequences_wrap_after_the_largest_int(base: int, delta: int, last: int) 
 
 def test_a_batch_without_a_sequence_has_no_last_sequence() -> None:
     assert read_header(build_batch([Record(0, 0, None, b"v")])).last_sequence == -1
+
+
+def test_stamping_a_producer_changes_its_fields_and_the_checksum_only() -> None:
+    data = bytearray(build_batch([Record(0, 5, b"k", b"v")] * 2, base_offset=7, compression=Codec.LZ4))
+    before = read_header(data)
+    two = bytearray(data + data)
+    stamp_producer(two, 40, 3, 17, transactional=True, pos=len(data))
+    assert two[: len(data)] == data
+    after = read_header(two, len(data))
+    assert after.is_transactional
+    assert crc_is_valid(two, len(data))
+    expected = before._replace(
+        producer_id=40, producer_epoch=3, base_sequence=17, attributes=before.attributes | 0x10, crc=after.crc
+    )
+    assert after == expected
+    stamp_producer(two, -1, -1, -1, transactional=False, pos=len(data))
+    assert two == data + data

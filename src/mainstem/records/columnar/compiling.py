@@ -39,11 +39,14 @@ def kernel(signature: Any) -> Callable[[_Function], _Function]:
         if folder is None:
             return _compile(function, signature, cached=False)
         with _cached_in(folder, function.__qualname__):
-            try:
-                return _compile(function, signature, cached=True)
-            except (RuntimeError, OSError):
-                # No source file to watch (a zip archive), a full disk, a damaged cache: no reason to stop.
-                return _compile(function, signature, cached=False)
+            for _ in range(2):
+                try:
+                    return _compile(function, signature, cached=True)
+                except Exception:
+                    # A damaged cache is made anew.
+                    _forget(folder, function.__qualname__)
+        # No source file to watch, a full disk: no reason to stop. A mistake in the kernel is raised now.
+        return _compile(function, signature, cached=False)
 
     return decorate
 
@@ -110,6 +113,7 @@ def _fingerprint() -> str:
         llvmlite.binding.get_process_triple(),
         llvmlite.binding.get_host_cpu_name(),
         llvmlite.binding.get_host_cpu_features().flatten(),
+        (_config.CPU_NAME, _config.CPU_FEATURES, _config.OPT, _config.BOUNDSCHECK, _config.DEBUGINFO_DEFAULT),
     ):
         digest.update(f"{fact}\n".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
@@ -131,6 +135,12 @@ def _cached_in(folder: Path, name: str) -> Iterator[None]:
                 compiled.touch()
         finally:
             _config.CACHE_DIR = before
+
+
+def _forget(folder: Path, name: str) -> None:
+    for index in folder.rglob(f"*{name}-*.nbi"):
+        with contextlib.suppress(OSError):
+            index.unlink()
 
 
 @contextlib.contextmanager

@@ -20,8 +20,8 @@ from mainstem.records.compression import Codec, CompressionError, decompress
 from mainstem.records.record import DECOMPRESSED_SIZE_MAX
 
 # Arrow's offsets have 32 bits, and compressed batches can become many times what was fetched: past this many
-# bytes the rest is left for the next fetch. A single batch is always taken, and is less than 2 GiB.
-UNPACKED_SIZE_MAX = 1 << 30
+# bytes the rest is left for another call. A single batch is always taken, and is less than 2 GiB.
+UNPACKED_SIZE_MAX = 128 * 1024 * 1024
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -50,8 +50,10 @@ def decode(
     """The records with `start_offset <= offset < end_offset` of one partition's part of a Fetch answer.
 
     `data` may end within a batch, which is then ignored: no complete batch at all shows in a `next_offset`
-    that is still `start_offset`. `aborted` holds the (producer id, first offset) of the answer; None reads
-    uncommitted records too. CorruptRecordsError names the batch that is not what it should be.
+    that is still `start_offset`. Of very much data only a part is taken at once; the rest comes by calling
+    again with the same data from `next_offset` on. `aborted` holds the (producer id, first offset) of the
+    answer; None reads uncommitted records too. CorruptRecordsError names the batch that is not what it
+    should be.
     """
     view = memoryview(data).cast("B")
     octets = np.frombuffer(view, np.uint8)

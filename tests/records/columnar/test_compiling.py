@@ -1,0 +1,158 @@
+"""The cache of compiled kernels: private, found again, safe for many processes that start at once."""
+
+import os
+import runpy
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+import pytest
+
+from mainstem.records.columnar.compiling import cache_folder, kernel
+
+_DECODE = """
+from mainstem.records.columnar import decode
+from mainstem.records.columnar.compiling import cache_folder
+from mainstem.records.columnar.walk import walk
+from mainstem.records.record import Record, build_batch
+
+found = decode(build_batch([Record(0, 1, None, b"value")]), 0, 100)
+assert found.value.to_pylist() == [b"value"]
+print(cache_folder(), sum(walk.stats.cache_hits.values()), sum(walk.stats.cache_misses.values()))
+"""
+
+
+def _start(home: Path) -> subprocess.Popen[str]:
+    left_out = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return subprocess.Popen(
+        [sys.executable, "-c", _DECODE],
+        env=kept | {"HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str]) -> tuple[Path, int, int]:
+    """The cache folder, and how often the largest kernel was found in it and was not."""
+    out, error = process.communicate(timeout=390)
+    assert process.returncode == 0, error
+    folder, hits, misses = out.split()
+    return Path(folder), int(hits), int(misses)
+
+
+@pytest.mark.timeout(400)
+def test_one_of_many_processes_compiles_and_the_others_load(tmp_path: Path) -> None:
+    together = [_finish(process) for process in [_start(tmp_path) for _ in range(3)]]
+    later = _finish(_start(tmp_path))
+    assert sorted((hits, misses) for _, hits, misses in together) == [(0, 1), (1, 0), (1, 0)]
+    assert later[1:] == (1, 0)
+    (folder,) = {found[0] for found in (*together, later)}
+    assert folder.is_relative_to(tmp_path / ".cache" / "mainstem")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home and a folder for temporary files of this test's own."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "home"
+
+
+def _found_folder() -> Path | None:
+    return cache_folder.__wrapped__()
+
+
+def test_the_users_choices_come_first(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def parent() -> Path:
+        folder = _found_folder()
+        assert folder is not None
+        return folder.parent
+
+    assert parent() == home / ".cache" / "mainstem"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert parent() == tmp_path / "xdg" / "mainstem"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
+    assert parent() == tmp_path / "chosen" / "mainstem"
+
+
+def test_without_a_home_that_can_be_written_the_cache_is_temporary(home: Path) -> None:
+    home.write_text("a file, in which there are no folders")
+    folder = _found_folder()
+    assert folder is not None
+    assert folder.parent == home.parent / "temporary" / f"mainstem-{os.geteuid()}"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("trap", ["writable", "link"])
+def test_a_folder_that_others_can_write_to_is_not_used(home: Path, trap: str) -> None:
+    (home / ".cache").mkdir(parents=True)
+    ours = home / ".cache" / "mainstem"
+    if trap == "writable":
+        ours.mkdir()
+        ours.chmod(0o777)
+    else:
+        (home / "elsewhere").mkdir(mode=0o700)
+        ours.symlink_to(home / "elsewhere")
+    folder = _found_folder()
+    assert folder is not None
+    assert not folder.is_relative_to(ours)
+
+
+_TINY = """
+import numba
+from mainstem.records.columnar.compiling import kernel
+
+@kernel(numba.int64(numba.int64))
+def double(number):
+    return number * 2
+"""
+
+
+def _doubled(source: Path) -> tuple[int, int]:
+    """What a kernel of a file computes, and how often it was found in the cache."""
+    names = runpy.run_path(str(source))
+    return names["double"](21), sum(names["double"].stats.cache_hits.values())
+
+
+def test_a_damaged_cache_is_made_anew(home: Path) -> None:
+    cache_folder.cache_clear()
+    try:
+        source = home.parent / "tiny.py"
+        source.write_text(_TINY)
+        assert _doubled(source) == (42, 0)
+        assert _doubled(source) == (42, 1)
+        for pattern in ("*.nbc", "*.nbi"):
+            (cached,) = home.rglob(pattern)
+            cached.write_bytes(cached.read_bytes()[:-100])
+            assert _doubled(source) == (42, 0)
+            assert _doubled(source) == (42, 1)
+    finally:
+        cache_folder.cache_clear()
+
+
+def test_with_no_folder_at_all_kernels_are_compiled_in_memory(home: Path) -> None:
+    home.write_text("")
+    (home.parent / "temporary").write_text("")
+    assert _found_folder() is None
+    cache_folder.cache_clear()
+    try:
+
+        @kernel(numba.int64(numba.int64))
+        def double(number: int) -> int:
+            return number * 2
+
+        assert double(21) == 42
+    finally:
+        cache_folder.cache_clear()
+
+
+def test_numba_keeps_its_own_folder_for_other_kernels(tmp_path: Path) -> None:
+    assert "mainstem" not in str(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
