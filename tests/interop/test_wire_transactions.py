@@ -23,7 +23,7 @@ from tests.support.transaction_scenario import (
     new_transactional_id,
     txn_topics,
 )
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, recorded
 from tests.support.wire import WireClient
 
 _MAX_TIMEOUT_MS = 900_000
@@ -45,11 +45,10 @@ def _strangers(actor: Actor) -> dict[str, dict[str, Any]]:
 
 
 def test_find_coordinator(target: Target) -> None:
-    transcript = Transcript(target, "txn_find_coordinator")
-    host, port = target.address
-    transcript.stand_in(host, "host")
-    transcript.stand_in(port, "port")
-    with WireClient(target) as client:
+    with recorded(target, "txn_find_coordinator") as (transcript, client):
+        host, port = target.address
+        transcript.stand_in(host, "host")
+        transcript.stand_in(port, "port")
         names = [transcript.stand_in(new_transactional_id(client), f"id {number}") for number in range(2)]
         for version in range(1, 4):
             answer = client.call(FindCoordinatorRequest(names[0], TRANSACTION), version)
@@ -60,12 +59,10 @@ def test_find_coordinator(target: Target) -> None:
             for title, keys in {"two": names, "none": [], "an empty one": [""]}.items():
                 request = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=keys)
                 transcript.note(f"version {version}, {title}", client.call(request, version))
-    transcript.check()
 
 
 def test_init_producer_id(target: Target) -> None:
-    transcript = Transcript(target, "txn_init_producer_id")
-    with WireClient(target) as client:
+    with recorded(target, "txn_init_producer_id") as (transcript, client):
         for version in range(6):
             actor = Actor(client, transcript, f"id {version}")
             transcript.note(f"a new id, version {version}", actor.init(version))
@@ -76,7 +73,6 @@ def test_init_producer_id(target: Target) -> None:
             transcript.note("its view", actor.view())
         for version in (3, 4, 5):
             _recover(client, transcript, version)
-    transcript.check()
 
 
 def _recover(client: WireClient, transcript: Transcript, version: int) -> None:
@@ -105,8 +101,7 @@ def _recover(client: WireClient, transcript: Transcript, version: int) -> None:
 
 
 def test_init_producer_id_with_odd_values(target: Target) -> None:
-    transcript = Transcript(target, "txn_init_producer_id_odd_values")
-    with WireClient(target) as client:
+    with recorded(target, "txn_init_producer_id_odd_values") as (transcript, client):
         actor = Actor(client, transcript)
         actor.init()
         for version in (0, 5):
@@ -123,14 +118,12 @@ def test_init_producer_id_with_odd_values(target: Target) -> None:
             note = "a producer id" if answer.producer_id >= 0 else ErrorCode(answer.error_code).name
             transcript.note(f"no transactional id, time-out {timeout_ms}", note)
         transcript.note("the view", actor.view())
-    transcript.check()
 
 
 def test_add_partitions(target: Target) -> None:
-    transcript = Transcript(target, "txn_add_partitions")
-    topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
-    other = transcript.stand_in(target.create_topic(), "other")
-    with WireClient(target) as client:
+    with recorded(target, "txn_add_partitions") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
+        other = transcript.stand_in(target.create_topic(), "other")
         for version in range(6):
             actor = Actor(client, transcript, f"id {version}")
             transcript.note(f"before it has a producer, version {version}", actor.add({topic: [0]}, version))
@@ -150,13 +143,11 @@ def test_add_partitions(target: Target) -> None:
             actor.end()
             transcript.note("after the end", actor.add({topic: [0]}, version))
             transcript.note("its view", actor.view())
-    transcript.check()
 
 
 def test_add_partitions_of_several_transactions(target: Target) -> None:
-    transcript = Transcript(target, "txn_add_partitions_batched")
-    topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_add_partitions_batched") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
         for version in (4, 5):
             actors = [Actor(client, transcript, f"id {version}.{number}") for number in range(3)]
 
@@ -181,7 +172,6 @@ def test_add_partitions_of_several_transactions(target: Target) -> None:
             call("verified after the end", _ask(first, topic, 0))
             second.end(_NEW_END)
             call("verified after the end with its new epoch", _ask(second, topic, 1))
-    transcript.check()
 
 
 def _tell(actor: Actor, topic: str, *partitions: int, **fields: Any) -> AddPartitionsToTxnTransaction:
@@ -196,8 +186,7 @@ def _ask(actor: Actor, topic: str, *partitions: int, **fields: Any) -> AddPartit
 
 
 def test_add_offsets(target: Target) -> None:
-    transcript = Transcript(target, "txn_add_offsets")
-    with WireClient(target) as client:
+    with recorded(target, "txn_add_offsets") as (transcript, client):
         group = new_group(client)
         for version in range(5):
             actor = Actor(client, transcript, f"id {version}")
@@ -209,14 +198,12 @@ def test_add_offsets(target: Target) -> None:
             for title, fields in _strangers(actor).items():
                 transcript.note(title, actor.add_offsets(group, version, **fields))
             transcript.note("the end", actor.end())
-    transcript.check()
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_end(target: Target, version: int) -> None:
-    transcript = Transcript(target, f"txn_end_{version}")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, f"txn_end_{version}") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         for committed in (True, False):
             word = "commit" if committed else "abort"
             actor = Actor(client, transcript, f"{word} id")
@@ -241,7 +228,6 @@ def test_end(target: Target, version: int) -> None:
             transcript.note("a new start", actor.init())
             transcript.note(f"{word} after a new start", actor.end(version, committed=committed))
             transcript.note("its view", actor.view())
-    transcript.check()
 
 
 def _attempts(zombie: Actor, topic: str, group: str, end_version: int) -> dict[str, Callable[[], Any]]:
@@ -265,9 +251,8 @@ def _attempts(zombie: Actor, topic: str, group: str, end_version: int) -> dict[s
 
 @pytest.mark.parametrize("end_version", [_OLD_END, _NEW_END])
 def test_a_new_instance_fences_the_older(target: Target, end_version: int) -> None:
-    transcript = Transcript(target, f"txn_fencing_{end_version}")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, f"txn_fencing_{end_version}") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         group = new_group(client)
         for version in (2, 5):
             zombie = Actor(client, transcript, f"id {version}")
@@ -286,14 +271,12 @@ def test_a_new_instance_fences_the_older(target: Target, end_version: int) -> No
                 transcript.note("the first writes", zombie.produce(topic, version=version_of_write))
             transcript.note("the second commits", heir.end(end_version))
             transcript.note("its view", heir.view())
-    transcript.check()
 
 
 def test_a_producer_recovers_within_a_transaction(target: Target) -> None:
     """KIP-360: with its own producer id and epoch it aborts what is open, and goes on with the next epoch."""
-    transcript = Transcript(target, "txn_recovery")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_recovery") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         for version in (3, 4, 5):
             actor = Actor(client, transcript, f"id {version}")
             actor.init(version)
@@ -306,15 +289,13 @@ def test_a_producer_recovers_within_a_transaction(target: Target) -> None:
             actor.add({topic: [0]})
             transcript.note("it writes", actor.produce(topic))
             transcript.note("it commits", actor.end())
-    transcript.check()
 
 
 @pytest.mark.soak
 def test_epochs_run_out(target: Target) -> None:
     """After 32,766 of them the producer gets a new producer id."""
-    transcript = Transcript(target, "txn_epochs_run_out")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_epochs_run_out") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         actor = Actor(client, transcript)
         for _ in range(32_764):
             answer = await_answer(actor.init, lambda found: not found.error_code)
@@ -326,4 +307,3 @@ def test_epochs_run_out(target: Target) -> None:
             transcript.note("its view", actor.view())
         for _ in range(2):
             transcript.note("a new start", actor.init())
-    transcript.check()

@@ -15,7 +15,7 @@ from tests.support.offset_scenario import new_group, offset_fetch
 from tests.support.scenario import append, batch, fetch_request, produce_request
 from tests.support.target import Target, when_settled
 from tests.support.transaction_scenario import Actor, marker, write_markers
-from tests.support.transcript import Transcript
+from tests.support.transcript import recorded
 from tests.support.wire import WireClient
 
 _OFFSETS, _STATE = "__consumer_offsets", "__transaction_state"
@@ -34,9 +34,8 @@ def _stable_end(client: WireClient, topic: str) -> str:
 
 
 def test_acknowledgements(target: Target) -> None:
-    transcript = Transcript(target, "txn_produce_acks")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_produce_acks") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         for version in (11, 12):
             for acks in (1, -1, 2):
                 actor = Actor(client, transcript, f"id {version} {acks}")
@@ -53,13 +52,11 @@ def test_acknowledgements(target: Target) -> None:
                 transcript.note(f"acks {acks}, version {version}", client.call(request, version))
                 transcript.note("the end", actor.end())
         transcript.note("the log", _stable_end(client, topic))
-    transcript.check()
 
 
 def test_internal_topics(target: Target) -> None:
-    transcript = Transcript(target, "txn_internal_topics")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_internal_topics") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         new_group(client)
         actor = Actor(client, transcript)
         actor.init()
@@ -68,13 +65,11 @@ def test_internal_topics(target: Target) -> None:
                 answer = actor.add({name: [0], topic: [0]}, version)
                 transcript.note(f"{name} is added, version {version}", answer)
         transcript.note("the view", actor.view())
-    transcript.check()
 
 
 def test_a_topic_is_deleted_while_a_transaction_is_open(target: Target) -> None:
-    transcript = Transcript(target, "txn_deleted_topic")
-    admin = target.admin()
-    with WireClient(target) as client:
+    with recorded(target, "txn_deleted_topic") as (transcript, client):
+        admin = target.admin()
         for end_version, committed in ((4, True), (5, True), (5, False)):
             kept = transcript.stand_in(target.create_topic(), "kept")
             lost = transcript.stand_in(target.create_topic(), "lost")
@@ -94,13 +89,11 @@ def test_a_topic_is_deleted_while_a_transaction_is_open(target: Target) -> None:
             transcript.note("the end", actor.end(end_version, committed=committed))
             transcript.note("the view", actor.view())
             transcript.note("the other topic", _stable_end(client, kept))
-    transcript.check()
 
 
 def test_records_of_an_open_transaction_are_deleted(target: Target) -> None:
-    transcript = Transcript(target, "txn_delete_records")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_delete_records") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         actor = Actor(client, transcript)
         actor.init()
         append(client, topic, [2])
@@ -117,15 +110,13 @@ def test_records_of_an_open_transaction_are_deleted(target: Target) -> None:
         transcript.note("the end", actor.end(5, committed=False))
         transcript.note("the log then", _stable_end(client, topic))
         transcript.note("what is committed", client.call(fetch_request(topic, 8, isolation_level=1), 12))
-    transcript.check()
 
 
 def test_transactions_over_many_segments(target: Target) -> None:
     """Each segment has room for one batch; every second transaction is aborted."""
-    transcript = Transcript(target, "txn_segments")
-    topic = transcript.stand_in(target.create_topic(configs={"segment.bytes": str(1 << 20)}), "topic")
-    value = bytes(700_000)
-    with WireClient(target) as client:
+    with recorded(target, "txn_segments") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(configs={"segment.bytes": str(1 << 20)}), "topic")
+        value = bytes(700_000)
         long = Actor(client, transcript, "long")
         long.init()
         long.produce(topic, 1, version=12)
@@ -142,7 +133,6 @@ def test_transactions_over_many_segments(target: Target) -> None:
         for offset in range(10):
             answer = client.call(fetch_request(topic, offset, isolation_level=1, max_bytes=1), 12)
             transcript.note(f"from {offset}", _known(answer))
-    transcript.check()
 
 
 def _known(answer: Any) -> Any:
@@ -156,9 +146,8 @@ def _known(answer: Any) -> Any:
 
 def test_markers_for_offsets(target: Target) -> None:
     """An administrator ends what hangs in a group's partition; its offsets count, or are gone."""
-    transcript = Transcript(target, "txn_markers_offsets")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_markers_offsets") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         for committed in (True, False):
             name = new_group(client)
             while _hash(name) % _OFFSETS_PARTITIONS == 0:
@@ -181,7 +170,6 @@ def test_markers_for_offsets(target: Target) -> None:
                 for stable in (True, False):
                     answer = client.call(offset_fetch(group, {topic: [0]}, stable=stable), 8)
                     transcript.note(f"then, stable {stable}", answer)
-    transcript.check()
 
 
 def _hash(text: str) -> int:

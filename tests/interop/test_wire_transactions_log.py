@@ -16,7 +16,7 @@ from tests.support.transaction_scenario import (
     marker,
     write_markers,
 )
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, recorded
 from tests.support.wire import WireClient
 
 _UNCOMMITTED, _COMMITTED = 0, 1
@@ -61,8 +61,7 @@ def _list_offsets(topic: str, timestamp: int, level: int, epoch: int = -1) -> Li
 
 
 def test_transactional_batches(target: Target) -> None:
-    transcript = Transcript(target, "txn_produce")
-    with WireClient(target) as client:
+    with recorded(target, "txn_produce") as (transcript, client):
         for version in range(3, 13):
             topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
             actor = Actor(client, transcript, f"id {version}")
@@ -93,14 +92,12 @@ def test_transactional_batches(target: Target) -> None:
             transcript.note("after the end", actor.produce(topic, version=version))
             transcript.note("the view", actor.view())
             _note_log(transcript, client, topic, "the log")
-    transcript.check()
 
 
 def test_strangers_in_a_partition_that_is_not_added(target: Target) -> None:
     """The coordinator is asked before the log looks at the producer."""
-    transcript = Transcript(target, "txn_produce_strangers")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_produce_strangers") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         actor = Actor(client, transcript)
         actor.init()
         actor.init()
@@ -125,13 +122,11 @@ def test_strangers_in_a_partition_that_is_not_added(target: Target) -> None:
             title = f"not transactional but with a transactional id, version {version}"
             transcript.note(title, client.call(request, version))
         _note_log(transcript, client, topic, "the log")
-    transcript.check()
 
 
 def test_several_partitions_in_one_request(target: Target) -> None:
-    transcript = Transcript(target, "txn_produce_several")
-    topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_produce_several") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
         identity = transcript.stand_in(topic_id(client, topic), "topic id")
         for version in (_OLD_PRODUCE, _NEW_PRODUCE, 13):
             actor = Actor(client, transcript, f"id {version}")
@@ -158,7 +153,6 @@ def test_several_partitions_in_one_request(target: Target) -> None:
             transcript.note(f"one is added, one is unknown, version {version}", answer)
             transcript.note("the view", actor.view())
             transcript.note("the end", actor.end(5, committed=False))
-    transcript.check()
 
 
 def _written(transcript: Transcript, client: WireClient, request: ProduceRequest, version: int) -> Any:
@@ -169,9 +163,8 @@ def _written(transcript: Transcript, client: WireClient, request: ProduceRequest
 
 def test_what_readers_see(target: Target) -> None:
     """Two transactions and a plain producer take turns; one commits, one aborts."""
-    transcript = Transcript(target, "txn_fetch")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_fetch") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         one, two = Actor(client, transcript, "one"), Actor(client, transcript, "two")
         one.init()
         two.init()
@@ -203,13 +196,11 @@ def test_what_readers_see(target: Target) -> None:
         transcript.note("one batch at a time", _in_order(answer))
         answer = client.call(fetch_request(topic, 5, isolation_level=_COMMITTED, max_bytes=1), 12)
         transcript.note("one batch at a time, the aborted one", _in_order(answer))
-    transcript.check()
 
 
 def test_ends_of_a_log(target: Target) -> None:
-    transcript = Transcript(target, "txn_list_offsets")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_list_offsets") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         actor = Actor(client, transcript)
         actor.init()
         records = batch(2, timestamp_ms=1_000_000_000_000)
@@ -234,7 +225,6 @@ def test_ends_of_a_log(target: Target) -> None:
                 answer = client.call(_list_offsets(topic, _LATEST, level, epoch=7), 8)
                 transcript.note(f"{state}: a later leader epoch, level {level}", answer)
             actor.end(5, committed=False)
-    transcript.check()
 
 
 def test_a_parked_fetch_of_what_is_committed(target: Target) -> None:
@@ -257,9 +247,8 @@ def test_a_parked_fetch_of_what_is_committed(target: Target) -> None:
 
 
 def test_markers(target: Target) -> None:
-    transcript = Transcript(target, "txn_markers")
-    topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_markers") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=3), "topic")
         first = transcript.stand_in(new_producer_id(client), "first", "producer_id")
         second = transcript.stand_in(new_producer_id(client), "second", "producer_id")
 
@@ -289,13 +278,11 @@ def test_markers(target: Target) -> None:
         answer = describe_producers(client, {topic: [0, 1, 2]})
         transcript.note("the producers", answer)
         _note_log(transcript, client, topic, "the log")
-    transcript.check()
 
 
 def test_markers_against_an_open_transaction(target: Target) -> None:
     """What an administrator does to a transaction that hangs."""
-    transcript = Transcript(target, "txn_markers_open")
-    with WireClient(target) as client:
+    with recorded(target, "txn_markers_open") as (transcript, client):
         for transaction_version in (0, 1, 2):
             for committed in (True, False):
                 topic = transcript.stand_in(target.create_topic(), "topic")
@@ -319,13 +306,11 @@ def test_markers_against_an_open_transaction(target: Target) -> None:
                 transcript.note("the producer goes on", actor.produce(topic, 1, version=_NEW_PRODUCE))
                 transcript.note("it ends", actor.end(5))
                 _note_log(transcript, client, topic, "it ended")
-    transcript.check()
 
 
 def test_describe_producers(target: Target) -> None:
-    transcript = Transcript(target, "txn_describe_producers")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_describe_producers") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
 
         def step(title: str, places: dict[str, list[int]]) -> None:
             transcript.note(title, describe_producers(client, places))
@@ -350,4 +335,3 @@ def test_describe_producers(target: Target) -> None:
         step("the next is open", {topic: [0]})
         actor.end(4, committed=False)
         step("the next is aborted with the older protocol", {topic: [0]})
-    transcript.check()

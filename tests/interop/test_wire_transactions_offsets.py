@@ -19,7 +19,7 @@ from tests.support.offset_scenario import (
 from tests.support.scenario import topic_id
 from tests.support.target import Target
 from tests.support.transaction_scenario import Actor
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, recorded
 from tests.support.wire import WireClient
 
 # Up to this version a producer names the group beforehand, from the next on it need not.
@@ -39,9 +39,8 @@ def _note_offsets(
 
 @pytest.mark.parametrize("version", range(6))
 def test_offsets_of_a_transaction(target: Target, version: int) -> None:
-    transcript = Transcript(target, f"txn_offsets_{version}")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, f"txn_offsets_{version}") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         group = transcript.stand_in(new_group(client), "group")
         actor = Actor(client, transcript)
         transcript.note("without a producer", actor.commit_offsets(group, {topic: {0: 3}}, version))
@@ -60,14 +59,12 @@ def test_offsets_of_a_transaction(target: Target, version: int) -> None:
         _note_offsets(transcript, client, group, topic, "aborted")
         transcript.note("after the end", actor.commit_offsets(group, {topic: {0: 9}}, version))
         transcript.note("the end", actor.end(_NEW_COMMIT, committed=False))
-    transcript.check()
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 4, 5])
 def test_strangers_and_odd_values(target: Target, version: int) -> None:
-    transcript = Transcript(target, f"txn_offsets_odd_values_{version}")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, f"txn_offsets_odd_values_{version}") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         group = transcript.stand_in(new_group(client), "group")
         other = transcript.stand_in(new_group(client), "other group")
         actor = Actor(client, transcript)
@@ -103,7 +100,6 @@ def test_strangers_and_odd_values(target: Target, version: int) -> None:
         transcript.note("the end", actor.end(4))
         _note_offsets(transcript, client, group, topic, "committed")
         _note_offsets(transcript, client, other, topic, "the other group")
-    transcript.check()
 
 
 def _strangers(actor: Actor) -> dict[str, dict[str, Any]]:
@@ -117,9 +113,8 @@ def _strangers(actor: Actor) -> dict[str, dict[str, Any]]:
 
 
 def test_members_of_a_classic_group(target: Target) -> None:
-    transcript = Transcript(target, "txn_offsets_classic_members")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_offsets_classic_members") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         group = transcript.stand_in(new_group(client), "group")
         actor = Actor(client, transcript)
         actor.init()
@@ -149,13 +144,11 @@ def test_members_of_a_classic_group(target: Target) -> None:
                 sync(client, group, member, generation)
         transcript.note("the end", actor.end())
         _note_offsets(transcript, client, group, topic, "committed")
-    transcript.check()
 
 
 def test_members_of_the_consumer_protocol(target: Target) -> None:
-    transcript = Transcript(target, "txn_offsets_consumer_members")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_offsets_consumer_members") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         group = transcript.stand_in(new_group(client), "group")
         actor = Actor(client, transcript)
         actor.init()
@@ -178,14 +171,12 @@ def test_members_of_the_consumer_protocol(target: Target) -> None:
                 transcript.note(f"{title}, version {version}", answer)
         transcript.note("the end", actor.end())
         _note_offsets(transcript, client, group, topic, "committed")
-    transcript.check()
 
 
 def test_pending_offsets_beside_others(target: Target) -> None:
     """Two transactions and a plain commit of one partition; deletions while one is open."""
-    transcript = Transcript(target, "txn_offsets_beside_others")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_offsets_beside_others") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         group = transcript.stand_in(new_group(client), "group")
         one, two = Actor(client, transcript, "one"), Actor(client, transcript, "two")
         one.init()
@@ -214,13 +205,11 @@ def test_pending_offsets_beside_others(target: Target) -> None:
         transcript.note("is deleted", client.call(DeleteGroupsRequest([fresh])))
         transcript.note("one aborts", one.end(5, committed=False))
         transcript.note("is deleted", client.call(DeleteGroupsRequest([fresh])))
-    transcript.check()
 
 
 def test_versions_of_reading(target: Target) -> None:
-    transcript = Transcript(target, "txn_offsets_read_versions")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_offsets_read_versions") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         identity = transcript.stand_in(topic_id(client, topic), "topic id")
         group = transcript.stand_in(new_group(client), "group")
         actor = Actor(client, transcript)
@@ -233,4 +222,3 @@ def test_versions_of_reading(target: Target) -> None:
                 answer = client.call(offset_fetch(group, {name: [0]}, stable=stable), version)
                 transcript.note(f"version {version}, stable {stable}", answer)
         actor.end(5)
-    transcript.check()

@@ -14,7 +14,7 @@ from tests.support.offset_scenario import new_group, offset_fetch
 from tests.support.scenario import fetch_request
 from tests.support.target import Target
 from tests.support.transaction_scenario import Actor, await_answer, describe
-from tests.support.transcript import Transcript
+from tests.support.transcript import Transcript, recorded
 from tests.support.wire import WireClient
 
 # Apache Kafka looks every 10 s by default for transactions whose time is over.
@@ -68,9 +68,8 @@ def _states(client: WireClient, transcript: Transcript, topic: str) -> list[Acto
 
 
 def test_describe(target: Target) -> None:
-    transcript = Transcript(target, "txn_describe")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_describe") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         actors = _states(client, transcript, topic)
         transcript.note("none", describe(client))
         transcript.note("an unknown one", describe(client, "nobody"))
@@ -80,13 +79,11 @@ def test_describe(target: Target) -> None:
         transcript.note("all, one twice", describe(client, *(it.id for it in actors), actors[0].id))
         actors[1].end()
         transcript.note("the ongoing one is over", actors[1].view())
-    transcript.check()
 
 
 def test_list(target: Target) -> None:
-    transcript = Transcript(target, "txn_list")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_list") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         actors = _states(client, transcript, topic)
 
         def step(title: str, version: int, *filters: Any, **fields: Any) -> None:
@@ -113,7 +110,6 @@ def test_list(target: Target) -> None:
             title = pattern.replace(prefix, "prefix")
             step(f"like {title!r}", 2, transactional_id_pattern=pattern)
         actors[1].end()
-    transcript.check()
 
 
 def _only(answer: ListTransactionsResponse, actors: Sequence[Actor]) -> ListTransactionsResponse:
@@ -130,9 +126,8 @@ def _only(answer: ListTransactionsResponse, actors: Sequence[Actor]) -> ListTran
 def test_time_runs_out(quick_target: Target) -> None:
     """The coordinator aborts with an epoch of its own; the producer is told so, its writes are void."""
     target = quick_target
-    transcript = Transcript(target, "txn_time_runs_out")
-    topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_time_runs_out") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(partitions=2), "topic")
         group = transcript.stand_in(new_group(client), "group")
         versions = {"old": (4, 11, 4), "new": (5, 12, 5)}
         actors = {name: Actor(client, transcript, name) for name in versions}
@@ -160,7 +155,6 @@ def test_time_runs_out(quick_target: Target) -> None:
             transcript.note(f"{name}: starts anew", actor.init())
             transcript.note(f"{name}: the view", actor.view())
         transcript.note("the offsets", client.call(offset_fetch(group, {topic: [0, 1]}, stable=True), 9))
-    transcript.check()
 
 
 def _when_aborted(actor: Actor) -> Any:
@@ -171,9 +165,8 @@ def _when_aborted(actor: Actor) -> Any:
 
 def test_ids_are_forgotten(forgetful_target: Target) -> None:
     target = forgetful_target
-    transcript = Transcript(target, "txn_ids_forgotten")
-    topic = transcript.stand_in(target.create_topic(), "topic")
-    with WireClient(target) as client:
+    with recorded(target, "txn_ids_forgotten") as (transcript, client):
+        topic = transcript.stand_in(target.create_topic(), "topic")
         idle = Actor(client, transcript, "idle")
         idle.init()
         busy = Actor(client, transcript, "busy")
@@ -191,4 +184,3 @@ def test_ids_are_forgotten(forgetful_target: Target) -> None:
         transcript.note("the busy one commits", busy.end(5))
         await_answer(busy.view, lambda found: found.transaction_states[0].error_code == gone)
         transcript.note("the busy one, forgotten too", busy.view())
-    transcript.check()

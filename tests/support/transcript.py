@@ -9,6 +9,7 @@ with MAINSTEM_RECORD_TRANSCRIPTS=1 and read the difference before committing it.
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import ndiff
 from itertools import zip_longest
 from pathlib import Path
@@ -22,6 +23,7 @@ from mainstem.records.compression import Codec
 from mainstem.records.control import control_type_of
 from mainstem.records.record import iter_records
 from tests.support.target import Target
+from tests.support.wire import WireClient
 
 _SETTLED_SECONDS_MAX = 10
 _FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
@@ -129,6 +131,15 @@ class Transcript:
             if key in self._stand_ins:
                 return self._stand_ins[key]
         return "<another session>" if name == "session_id" else repr(value)
+
+
+@contextmanager
+def recorded(target: Target, name: str) -> Iterator[tuple[Transcript, WireClient]]:
+    """A transcript and a connection for one scenario; at its end the two brokers are compared."""
+    transcript = Transcript(target, name)
+    with WireClient(target) as client:
+        yield transcript, client
+    transcript.check()
 
 
 def _differences(expected: str, text: str) -> str:
