@@ -32,7 +32,7 @@ def _kill_often(broker: Broker, kills: int, seed: int) -> int:
     return sum(committer.count for committer in committers)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_acknowledged_commits_survive_kills(seed: int) -> None:
     with Broker() as broker:
         assert _kill_often(broker, kills=4, seed=seed)

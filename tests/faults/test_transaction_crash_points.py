@@ -115,11 +115,11 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashingBroker
 
 
 @pytest.fixture
-def broker(brokers: CrashingBroker) -> CrashingBroker:
+def case(brokers: CrashingBroker) -> "Case":
     brokers.order.unlink(missing_ok=True)
     if not brokers.running:
         brokers.start()
-    return brokers
+    return Case(brokers)
 
 
 class Case:
@@ -168,23 +168,31 @@ class Case:
     def _actor(self, client: WireClient) -> Actor:
         return Actor(client, Transcript(self._target, "crash"), of=self._id)
 
-    def transact(self, actor: Actor, value: bytes, *, committed: bool) -> None:
+    def commit(self, actor: Actor) -> None:
+        self._transact(actor, b"first", committed=True)
+
+    def abort(self, actor: Actor) -> None:
+        self._transact(actor, b"first", committed=False)
+
+    def _transact(self, actor: Actor, value: bytes, *, committed: bool) -> None:
         """As clients of transaction version 2 do."""
         _succeed(actor.init())
-        for topic in (self._orders, self._bills):
-            _succeed(actor.produce(topic, version=12, value=value).responses[0].partition_responses[0])
+        self._produce(actor, 12, value)
         self._commit_offsets(actor, 5)
         _succeed(actor.ask_end(5, committed=committed))
 
-    def transact_the_old_way(self, actor: Actor, value: bytes) -> None:
+    def commit_the_old_way(self, actor: Actor) -> None:
         _succeed(actor.init(4))
         for added in actor.add({self._orders: [0], self._bills: [0]}).results_by_topic_v3_and_below:
             assert added.results_by_partition[0].partition_error_code == 0, added
-        for topic in (self._orders, self._bills):
-            _succeed(actor.produce(topic, version=11, value=value).responses[0].partition_responses[0])
+        self._produce(actor, 11, b"first")
         _succeed(actor.add_offsets(self._group, 3))
         self._commit_offsets(actor, 4)
         _succeed(actor.ask_end(4))
+
+    def _produce(self, actor: Actor, version: int, value: bytes) -> None:
+        for topic in (self._orders, self._bills):
+            _succeed(actor.produce(topic, version=version, value=value).responses[0].partition_responses[0])
 
     def _commit_offsets(self, actor: Actor, version: int) -> None:
         answer = actor.commit_offsets(self._group, {self._orders: {0: POSITION}}, version)
@@ -254,7 +262,7 @@ class Case:
 
     def transact_again(self) -> None:
         with WireClient(self._target) as client:
-            self.transact(self._actor(client), b"second", committed=True)
+            self._transact(self._actor(client), b"second", committed=True)
         self.await_state("CompleteCommit")
 
 
@@ -290,38 +298,29 @@ def _rows(steps: list[Step]) -> pytest.MarkDecorator:
 
 
 @_rows(COMMIT)
-def test_a_crash_in_a_commit(
-    broker: CrashingBroker, moment: str, write: str, expected: tuple[str, str]
-) -> None:
-    case = Case(broker)
-    case.crash(moment, write, lambda actor: case.transact(actor, b"first", committed=True))
+def test_a_crash_in_a_commit(case: Case, moment: str, write: str, expected: tuple[str, str]) -> None:
+    case.crash(moment, write, case.commit)
     _follow(case, expected)
 
 
 @_rows(ABORT)
-def test_a_crash_in_an_abort(
-    broker: CrashingBroker, moment: str, write: str, expected: tuple[str, str]
-) -> None:
-    case = Case(broker)
-    case.crash(moment, write, lambda actor: case.transact(actor, b"first", committed=False))
+def test_a_crash_in_an_abort(case: Case, moment: str, write: str, expected: tuple[str, str]) -> None:
+    case.crash(moment, write, case.abort)
     _follow(case, expected)
 
 
 @_rows(RECOVERY)
 def test_a_second_crash_in_the_recovery(
-    broker: CrashingBroker, moment: str, write: str, expected: tuple[str, str]
+    case: Case, moment: str, write: str, expected: tuple[str, str]
 ) -> None:
-    case = Case(broker)
-    first = "state PREPARE_COMMIT"
-    case.crash("after", first, lambda actor: case.transact(actor, b"first", committed=True))
+    case.crash("after", "state PREPARE_COMMIT", case.commit)
     case.crash_while_starting(moment, write)
     _follow(case, expected)
 
 
 @_rows(OLD_COMMIT)
 def test_a_crash_in_a_commit_of_an_older_client(
-    broker: CrashingBroker, moment: str, write: str, expected: tuple[str, str]
+    case: Case, moment: str, write: str, expected: tuple[str, str]
 ) -> None:
-    case = Case(broker)
-    case.crash(moment, write, lambda actor: case.transact_the_old_way(actor, b"first"))
+    case.crash(moment, write, case.commit_the_old_way)
     _follow(case, expected)
