@@ -23,7 +23,8 @@ class Topics:
 
     def create(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
         name = name or f"t-{uuid.uuid4().hex[:12]}"
-        settings = {key.replace("_", "."): value for key, value in config.items()}
+        # The timestamps that tests give are older than any retention.
+        settings = {"retention.ms": "-1", **{key.replace("_", "."): value for key, value in config.items()}}
         self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
         return name
 
