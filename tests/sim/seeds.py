@@ -26,6 +26,14 @@ class Breakage(NamedTuple):
     rule: str
 
 
+def soaked(values: Iterable[int], by_default: int) -> list[Any]:
+    """Parameters of a test: so many of them run by default, the others, which say the same, with --soak."""
+    return [
+        pytest.param(value, marks=[pytest.mark.soak] if place >= by_default else [])
+        for place, value in enumerate(values)
+    ]
+
+
 def simulate_all(simulate: Simulate, seeds: Iterable[int]) -> None:
     """Say of which seed a failure is."""
     for seed in seeds:

@@ -13,7 +13,7 @@ from mainstem.coordinator.group.offsets import Offsets
 from tests.sim.classic_administrator import Administrator
 from tests.sim.classic_client import SimulatedClient
 from tests.sim.classic_world import GROUP, World
-from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all
+from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all, soaked
 
 SEEDS_PER_TEST = 50
 TURNS = 120
@@ -56,7 +56,7 @@ def _is_settled(group: ClassicGroup | None, clients: list[SimulatedClient]) -> b
     )
 
 
-@pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", soaked(range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST), 1))
 def test_the_rules_hold_whatever_happens(first: int) -> None:
     simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 

@@ -19,7 +19,7 @@ from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.errors import KafkaError
 from tests.coordinator.harness import FakeTopics, Harness
 from tests.sim.group_clients import GROUP, ClassicClient, ConsumerClient, Network
-from tests.sim.seeds import SEED
+from tests.sim.seeds import SEED, soaked
 
 STEPS = 500
 SEEDS = 12
@@ -227,7 +227,7 @@ def _weights(simulation: Simulation) -> dict[Callable[[], None], int]:
 
 
 @pytest.mark.parametrize("with_classic_members", [False, True], ids=["consumer", "both"])
-@pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
+@pytest.mark.parametrize("seed", soaked(range(SEED, SEED + SEEDS), 4))
 def test_no_partition_ever_has_two_owners(seed: int, with_classic_members: bool) -> None:
     simulation = Simulation(seed, with_classic_members)
     weights = _weights(simulation)

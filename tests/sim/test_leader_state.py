@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from mainstem.replication.leader_state import LeaderState
-from tests.sim.seeds import SEED
+from tests.sim.seeds import SEED, soaked
 
 STEPS = 400
 
@@ -147,7 +147,7 @@ class Simulation:
         assert self.leader.high_watermark == self.log_end
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 60))
+@pytest.mark.parametrize("seed", soaked(range(SEED, SEED + 60), 20))
 def test_the_rules_of_the_leader_hold_in_any_order_of_events(seed: int) -> None:
     simulation = Simulation(seed)
     simulation.run()

@@ -15,7 +15,7 @@ from mainstem.coordinator.transaction.records import decode_value
 from mainstem.coordinator.transaction.state import CoordinatorState
 from mainstem.coordinator.transaction.time_limits import TimeLimits
 from mainstem.protocol.errors import ErrorCode
-from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all
+from tests.sim.seeds import SEED, Breakage, Violation, assert_found_out, simulate_all, soaked
 from tests.sim.transaction_producer import SimulatedProducer
 from tests.sim.transaction_world import TRANSACTIONAL_IDS, World
 
@@ -41,7 +41,7 @@ def simulate(seed: int) -> World:
     raise Violation(f"hanging: {world.broker.machine.state.transactions}")
 
 
-@pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", soaked(range(SEED * 1000, SEED * 1000 + 200, SEEDS_PER_TEST), 1))
 def test_a_transaction_is_committed_or_aborted_whole_whatever_happens(first: int) -> None:
     simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 

@@ -9,7 +9,7 @@ from mainstem.coordinator.group.offset_cleanup import OffsetCleanup
 from mainstem.coordinator.group.offset_replay import OffsetReplay
 from mainstem.coordinator.group.offset_store import CommittedOffset
 from mainstem.coordinator.group.pending_offsets import PendingChange, PendingOffsets, Place, Positions
-from tests.sim.seeds import SEED, Breakage, assert_found_out, simulate_all
+from tests.sim.seeds import SEED, Breakage, assert_found_out, simulate_all, soaked
 from tests.sim.txn_offsets_world import SimulatedWorld
 
 SEEDS_PER_TEST = 25
@@ -24,7 +24,7 @@ def simulate(seed: int) -> None:
     world.check_restart()
 
 
-@pytest.mark.parametrize("first", range(SEED * 1000, SEED * 1000 + 100, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", soaked(range(SEED * 1000, SEED * 1000 + 100, SEEDS_PER_TEST), 1))
 def test_the_rules_hold_whatever_happens(first: int) -> None:
     simulate_all(simulate, range(first, first + SEEDS_PER_TEST))
 
