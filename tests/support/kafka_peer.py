@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from types import MappingProxyType
 
-from tests.support.shared import session_folder, session_lock, start_guarded
+from tests.support.shared import end_guarded, session_folder, session_lock, start_guarded
 from tests.support.tool_server import PeerMissingError, ToolResult, ToolServer
 
 KAFKA_VERSION = "4.3.0"
@@ -126,6 +126,11 @@ def start_own_kafka(settings: Mapping[str, str]) -> KafkaPeer:
     """A Kafka broker with settings of its own, for one test; it lives until the session ends."""
     folder = Path(mkdtemp(dir=session_folder(), prefix="kafka-"))
     return _start_kafka(folder / "kafka", folder.name, settings)
+
+
+def end_own_kafka(peer: KafkaPeer, *, kindly: bool) -> None:
+    """End a broker that `start_own_kafka` started: as an operator does, or with kill -9."""
+    end_guarded(Path(peer.log_dir).parents[1].name, kindly=kindly)
 
 
 def _start_kafka(

@@ -77,3 +77,14 @@ def start_guarded(name: str, command: list[str], log: Path) -> subprocess.Popen[
         )
     (session_folder() / f"{name}.pid").write_text(str(process.pid))
     return process
+
+
+def end_guarded(name: str, *, kindly: bool) -> None:
+    """End such a process before the session does, with SIGTERM or SIGKILL, and wait for its end."""
+    pid_file = session_folder() / f"{name}.pid"
+    pid = int(pid_file.read_text())
+    pid_file.unlink()
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGHUP if kindly else signal.SIGTERM)  # what the guard makes of them
+        while True:
+            _wait_for_end(pid)
