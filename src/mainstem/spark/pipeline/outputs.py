@@ -5,6 +5,7 @@ Each has its own checkpoint, so each goes on where it was, whatever happens to t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -35,6 +36,8 @@ from mainstem.spark.pipeline.source_views import as_text, bad_rows
 
 DEAD_LETTERS = "dead-letters."
 ROWS = "rows"
+_FIRST_BATCH_S = 20.0
+_POLL_S = 0.05
 Show = Callable[[str, DataFrame, int], None]
 
 
@@ -52,6 +55,14 @@ class RowCounts:
     def take(self, sink: str, batch_id: int) -> int | None:
         with self._lock:
             return self._counts.pop((sink, batch_id), None)
+
+
+def _wait_for_first_batch(query: StreamingQuery) -> None:
+    """One after the other, for a while: a query starts several Python processes at first and gives up when one
+    of them takes ten seconds, which all queries at once would need on a small machine."""
+    end = time.monotonic() + _FIRST_BATCH_S
+    while query.isActive and query.lastProgress is None and time.monotonic() < end:
+        time.sleep(_POLL_S)
 
 
 class Outputs:
@@ -84,6 +95,7 @@ class Outputs:
         try:
             for name in [*map(DEAD_LETTERS.__add__, self._dead_letter_sources()), *self._pipeline.sinks]:
                 started[name] = self.start_one(name)
+                _wait_for_first_batch(started[name])
         except BaseException:
             for query in started.values():
                 query.stop()

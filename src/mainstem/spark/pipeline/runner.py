@@ -5,7 +5,6 @@ What is shown, and how, is the caller's: it is called with a snapshot once a sec
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 TICK_S = 0.25
 GRACE_S = 30.0
 # A query that fails for a passing reason is started again so often without having done a batch in between.
-RESTARTS_MAX = 3
+RESTARTS_MAX = 5
 RESTART_PAUSE_S = 2.0
 
 
@@ -90,14 +89,21 @@ class Runner:
         self._places = places
         self._options = options
         self._hooks = hooks or Hooks()
-        self._stop = threading.Event()
+        self._is_stop_asked = False
         self._progress: dict[str, QueryProgress] = {}
         self._restarts: dict[str, tuple[int, int]] = {}
         self.snapshot = Snapshot(self._pipeline.name, started_at=time.time())
 
     def stop(self) -> None:
-        """End after the batches that are under way. May be called from a signal handler or another thread."""
-        self._stop.set()
+        """End after the batches that are under way. May be called from a signal handler or another thread:
+        no lock is taken."""
+        self._is_stop_asked = True
+
+    def _is_stopped_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not self._is_stop_asked and time.monotonic() < end:
+            time.sleep(min(TICK_S, seconds))
+        return self._is_stop_asked
 
     def run(self) -> Snapshot:
         """Run until it is stopped, has read everything (`once`), or fails with RunFailed."""
@@ -159,7 +165,7 @@ class Runner:
     def _watch(self, queries: dict[str, Any], outputs: Outputs, watch: OffsetsWatch) -> RunFailed | None:
         """Until something ends it: a stop, a failure, or that every query has finished."""
         self._progress = {name: QueryProgress(name) for name in queries}
-        while not self._stop.wait(TICK_S):
+        while not self._is_stopped_within(TICK_S):
             self._collect(queries, outputs.counts.take)
             watch.update(list(self._progress.values()))
             self._tell(queries, watch)
@@ -178,7 +184,7 @@ class Runner:
         batches = self._progress[name].figures.batches
         count, since = self._restarts.get(name, (0, batches))
         count = count + 1 if since == batches else 1
-        if not is_passing(report) or count > RESTARTS_MAX or self._stop.wait(RESTART_PAUSE_S * count):
+        if not is_passing(report) or count > RESTARTS_MAX or self._is_stopped_within(RESTART_PAUSE_S * count):
             return None
         self._restarts[name] = (count, batches)
         self._hooks.restarted(name, sentence(report))

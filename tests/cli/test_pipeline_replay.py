@@ -1,0 +1,125 @@
+"""Dead letters are sent again exactly once, with their own key, value and headers."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer
+
+from mainstem.spark.pipeline import letters
+from mainstem.testing import Broker
+from tests.cli.conftest import Mainstem
+
+FILE = """\
+pipeline: {name}
+dead_letters: {name}.dead
+sources:
+  orders: {{topic: {name}, decode: {{schema: id BIGINT}}}}
+sinks:
+  out: {{from: orders, topic: {name}.out}}
+"""
+
+
+class Shop:
+    """A pipeline's file and topics, with some dead letters in them."""
+
+    def __init__(self, name: str, broker: Broker, mainstem: Mainstem) -> None:
+        self.name, self.broker, self.mainstem = name, broker, mainstem
+        Path("shop.yaml").write_text(FILE.format(name=name))
+        mainstem("topics", "create", name, "--partitions", "3")
+        mainstem("topics", "create", f"{name}.dead", "--partitions", "2")
+
+    def letter(self, key: str, partition: int, pipeline: str | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        told = {
+            letters.REASON: "not JSON",
+            letters.TOPIC: self.name,
+            letters.PARTITION: str(partition),
+            letters.OFFSET: "5",
+            letters.TIMESTAMP: "1700000000000",
+            letters.PIPELINE: pipeline or self.name,
+            letters.STEP: "orders.decode",
+        }
+        headers = [("own", b"v"), *((name, value.encode()) for name, value in told.items())]
+        producer.produce(f"{self.name}.dead", key=key, value=b"{bad", headers=headers)
+        assert producer.flush(30) == 0
+
+    def replay(self, *options: str) -> str:
+        done = self.mainstem(
+            "pipeline", "replay-dead-letters", "shop.yaml", "-b", self.broker.bootstrap_servers, *options
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    def read(self, topic: str) -> list[Message]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "group.id": f"reader-of-{topic}",
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+            }
+        )
+        partitions = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        consumer.subscribe([topic])
+        found: list[Message] = []
+        ended: set[int | None] = set()
+        while len(ended) < partitions:
+            message = consumer.poll(30)
+            assert message is not None
+            if message.error() is not None:
+                ended.add(message.partition())
+            else:
+                found.append(message)
+        consumer.close()
+        return found
+
+
+@pytest.fixture
+def shop(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    broker: Broker,
+    mainstem: Mainstem,
+) -> Shop:
+    monkeypatch.chdir(tmp_path)
+    return Shop(f"replay-{request.node.name[5:30]}", broker, mainstem)
+
+
+def test_letters_go_back_to_where_they_came_from_once(shop: Shop) -> None:
+    for number in range(5):
+        shop.letter(f"k{number}", number % 3)
+    shop.letter("foreign", 0, pipeline="another")
+    assert f"sent 5 again to {shop.name}" in shop.replay()
+    assert "no dead letters are left" in shop.replay()
+    shop.letter("late", 1)
+    assert f"sent 1 again to {shop.name}" in shop.replay()
+    found = shop.read(shop.name)
+    assert sorted((message.key() or b"").decode() for message in found) == ["k0", "k1", "k2", "k3", "k4", "late"]
+    first = next(message for message in found if message.key() == b"k2")
+    assert first.value() == b"{bad"
+    assert first.partition() == 2
+    assert first.headers() == [("own", b"v"), (letters.REPLAYED, b"1")]
+    assert first.timestamp()[1] == 1700000000000
+
+
+def test_a_dry_run_sends_nothing(shop: Shop) -> None:
+    shop.letter("k", 0)
+    shown = shop.replay("--dry-run")
+    assert "not JSON" in shown
+    assert "1 would be sent to the topics that they came from" in shown
+    assert shop.read(shop.name) == []
+    assert "sent 1 again" in shop.replay()
+
+
+def test_some_at_a_time_to_another_topic(shop: Shop) -> None:
+    shop.mainstem("topics", "create", f"{shop.name}.repaired")
+    for number in range(3):
+        shop.letter(f"k{number}", 0)
+    assert f"sent 2 again to {shop.name}.repaired" in shop.replay("--to", f"{shop.name}.repaired", "--limit", "2")
+    assert f"sent 1 again to {shop.name}.repaired" in shop.replay("--to", f"{shop.name}.repaired")
+    assert "sent 3 again" in shop.replay("--again", "--to", f"{shop.name}.repaired")
+    assert len(shop.read(f"{shop.name}.repaired")) == 6
+    assert shop.read(shop.name) == []

@@ -1,0 +1,41 @@
+"""The sentence that a person can use is found in Spark's long reports."""
+
+from mainstem.spark.pipeline.failures import is_passing, sentence
+
+_PYTHON = """\
+[STREAM_FAILED] Query [id = 5e89, runId = 661c] terminated with exception: Job aborted due to stage failure
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 10, in main
+    process()
+  File "readers.py", line 3, in read
+    raise OffsetsLost("x")
+mainstem.spark.source.errors.OffsetsLostError: offsets 0 to 5 of orders-0 have aged out; set failOnDataLoss
+
+	at org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)
+"""
+
+
+def test_what_python_raised_last() -> None:
+    assert sentence(_PYTHON) == "offsets 0 to 5 of orders-0 have aged out; set failOnDataLoss"
+    theirs = _PYTHON.replace("mainstem.spark.source.errors.OffsetsLostError", "ValueError")
+    assert sentence(theirs) == "ValueError: offsets 0 to 5 of orders-0 have aged out; set failOnDataLoss"
+
+
+def test_a_record_that_was_refused() -> None:
+    text = "x\n[USER_RAISED_EXCEPTION] a record for orders cannot be used: not JSON SQLSTATE: P0001\n at y"
+    assert sentence(text) == "a record for orders cannot be used: not JSON"
+
+
+def test_conditions_and_causes_of_java() -> None:
+    assert sentence("[STREAM_FAILED] Query\n[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012") == "Division by zero."
+    assert sentence("a\nCaused by: java.io.IOException: No space left on device\n\tat b") == (
+        "IOException: No space left on device"
+    )
+    assert sentence("plain words") == "plain words"
+    assert sentence("") == "it failed without a word"
+
+
+def test_only_what_goes_away_by_itself_is_tried_again() -> None:
+    assert is_passing("SparkException: Python worker failed to connect back.")
+    assert is_passing("mainstem.wire.errors.NoBrokerAnswers: no broker answers at localhost:9092")
+    assert not is_passing(_PYTHON)
