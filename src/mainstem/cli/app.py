@@ -129,7 +129,14 @@ def _add_pipeline(app: typer.Typer) -> None:
     app.add_typer(pipeline.app, name="pipeline")
 
 
+def _add_demo(app: typer.Typer) -> None:
+    from mainstem.cli import demo
+
+    app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+
+
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
+    "demo": _add_demo,
     "up": _add_up,
     "topics": _add_topics,
     "produce": _adds_function("produce"),
