@@ -117,7 +117,8 @@ def test_run_refuses_a_file_with_mistakes() -> None:
 def test_status_and_stop() -> None:
     assert "no pipeline was started here" in run_command("pipeline", "status").stderr
     state = running.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log", phase="running")
-    state.snapshot = Snapshot("orders", [QueryFigures("out", rows_in=12, rows_out=9)], [TopicLag("t", 5, 2.0)])
+    done = QueryFigures("out", rows_in=12, rows_out=9)
+    state.snapshot = Snapshot("orders", [done], [TopicLag("t", 5, 2.0)])
     with running.Registration(state):
         shown = run_command("pipeline", "status")
         assert re.search(r"orders +running +12 +9 +0 +5 +2 s", shown.stdout), shown.stdout

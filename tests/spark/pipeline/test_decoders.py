@@ -200,7 +200,11 @@ def test_framed_protobuf_skips_the_indexes_of_its_message(tmp_path: Path) -> Non
     decode = Decode(format="protobuf", schema_file="shop.desc", framing="confluent")
     found = definition(decode, tmp_path)
     assert found is not None
-    values = [b"\x00\x00\x00\x00\x01\x00\x08\x05", b"\x00\x00\x00\x00\x01\x04\x00\x02\x08\x06", b"\x00\x00\x00\x00\x01"]
+    values = [
+        b"\x00\x00\x00\x00\x01\x00\x08\x05",
+        b"\x00\x00\x00\x00\x01\x04\x00\x02\x08\x06",
+        b"\x00\x00\x00\x00\x01",
+    ]
     decoded = Decoder(decode, found)(pa.array(values, pa.binary())).to_pylist()
     assert [entry["row"] and entry["row"]["id"] for entry in decoded] == [5, 6, None]
 

@@ -27,7 +27,10 @@ def test_a_record_that_was_refused() -> None:
 
 
 def test_conditions_and_causes_of_java() -> None:
-    assert sentence("[STREAM_FAILED] Query\n[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012") == "Division by zero."
+    assert (
+        sentence("[STREAM_FAILED] Query\n[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")
+        == "Division by zero."
+    )
     assert sentence("a\nCaused by: java.io.IOException: No space left on device\n\tat b") == (
         "IOException: No space left on device"
     )

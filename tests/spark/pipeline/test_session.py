@@ -1,5 +1,8 @@
-"""Spark gets settings that suit a pipeline, and what is given comes first; the archive for workers is complete."""
+"""Spark gets settings that suit a pipeline, and what is given comes first; the archive for workers is
+complete."""
 
+import os
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -19,7 +22,9 @@ def test_settings() -> None:
     assert "spark.sql.shuffle.partitions" not in settings("spark://host:7077", {})
     given = settings("local[4]", {"spark.sql.shuffle.partitions": "9", "spark.ui.enabled": "true"})
     assert (given["spark.sql.shuffle.partitions"], given["spark.ui.enabled"]) == ("9", "true")
-    assert "RocksDB" in settings("local[1]", {}, stateful=True)["spark.sql.streaming.stateStore.providerClass"]
+    assert (
+        "RocksDB" in settings("local[1]", {}, stateful=True)["spark.sql.streaming.stateStore.providerClass"]
+    )
 
 
 def test_workers_use_our_interpreter_unless_another_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +46,10 @@ def test_where_things_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert Places(pipeline, tmp_path, bootstrap="typed:2").bootstrap() == "typed:2"
     assert places.checkpoint == str(tmp_path / "state" / "mainstem" / "pipelines" / "p")
     assert Places(pipeline, tmp_path, checkpoint="cp").checkpoint_of("out") == str(tmp_path / "cp" / "out")
-    assert Places(pipeline, tmp_path, checkpoint="s3a://bucket/cp/").checkpoint_of("out") == "s3a://bucket/cp/out"
+    assert (
+        Places(pipeline, tmp_path, checkpoint="s3a://bucket/cp/").checkpoint_of("out")
+        == "s3a://bucket/cp/out"
+    )
     assert places.group == "p"
 
 
@@ -54,3 +62,18 @@ def test_the_archive_for_workers_holds_our_packages_and_theirs(tmp_path: Path) -
     assert not any(name.startswith("pyspark/") for name in names)
     assert build_archive(tmp_path) == archive
     assert archive_settings(archive)["spark.archives"].startswith(str(archive))
+
+
+def test_workers_read_pyspark_from_files_and_not_from_the_zip(tmp_path: Path) -> None:
+    import pyspark
+
+    zipped = next((Path(pyspark.__file__).parent / "python" / "lib").glob("pyspark.zip"))
+    path = os.pathsep.join([str(zipped), worker_environment(tmp_path)["PYTHONPATH"]])
+    told = subprocess.run(
+        [sys.executable, "-c", "import pyspark; print(pyspark.__file__)"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == pyspark.__file__

@@ -41,7 +41,11 @@ def test_delta_partitions_and_new_columns(tmp_path: Path) -> None:
 
 def test_iceberg_takes_each_batch_once(tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/house"}
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"file://{tmp_path}/house",
+    }
     sink = IcebergSink(source="v", iceberg="shop.orders", catalog=catalog)
     assert write_iceberg(sink, ROWS, "query", 0)
     assert not write_iceberg(sink, ROWS, "query", 0)
@@ -85,7 +89,11 @@ def test_a_batch_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert _rows_of(file, database_table.BATCHES_TABLE) == [("q", 0)]
     with pytest.raises(ValueError, match=r"make a text of it with to_json\(s\)"):
         database_table.write_rows(
-            JdbcSink(source="v", jdbc="sqlite:///shop.db", table="t"), str(file), pa.table({"s": [{"a": 1}]}), "q", 2
+            JdbcSink(source="v", jdbc="sqlite:///shop.db", table="t"),
+            str(file),
+            pa.table({"s": [{"a": 1}]}),
+            "q",
+            2,
         )
 
 
@@ -100,7 +108,9 @@ def test_a_batch_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         ("jdbc:sqlite:shop.db", "sqlite3", "", None, "shop.db", None),
     ],
 )
-def test_addresses(address: str, driver: str, host: str, port: int | None, name: str, user: str | None) -> None:
+def test_addresses(
+    address: str, driver: str, host: str, port: int | None, name: str, user: str | None
+) -> None:
     found = database(address)
     assert (found.driver, found.host, found.port, found.name, found.user) == (driver, host, port, name, user)
     assert "s3cret" not in hidden(address)
@@ -114,7 +124,9 @@ def test_wrong_addresses() -> None:
 
 
 def test_decimals_and_times_have_columns() -> None:
-    table = pa.table({"d": pa.array([Decimal("1.50")], pa.decimal128(6, 2)), "t": pa.array([0], pa.timestamp("us", "UTC"))})
+    table = pa.table(
+        {"d": pa.array([Decimal("1.50")], pa.decimal128(6, 2)), "t": pa.array([0], pa.timestamp("us", "UTC"))}
+    )
     writer = database_table._Writer.__new__(database_table._Writer)
     writer._dialect = "postgresql"
     assert [writer._type(field.type, field.name) for field in table.schema] == [

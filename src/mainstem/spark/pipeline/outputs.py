@@ -58,8 +58,8 @@ class RowCounts:
 
 
 def _wait_for_first_batch(query: StreamingQuery) -> None:
-    """One after the other, for a while: a query starts several Python processes at first and gives up when one
-    of them takes ten seconds, which all queries at once would need on a small machine."""
+    """One after the other, for a while: a query starts several Python processes at first and gives up when
+    one of them takes ten seconds, which all queries at once would need on a small machine."""
     end = time.monotonic() + _FIRST_BATCH_S
     while query.isActive and query.lastProgress is None and time.monotonic() < end:
         time.sleep(_POLL_S)

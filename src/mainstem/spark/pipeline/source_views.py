@@ -101,7 +101,9 @@ def stage(records: DataFrame, name: str, source: TopicSource, definition: Defini
     flat = [F.col(f"{row}.`{column.name}`").alias(column.name) for column in columns]
     staged = decoded.select(*flat, RECORD, _failure(source, columns, row).alias(FAILED), F.col(_DATA))
     for rule, condition in source.require.items():
-        broken = F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"require.{rule}"))
+        holds = F.coalesce(F.expr(condition), F.lit(False))
+        has_value = F.col(f"{RECORD}.value").isNotNull()
+        broken = F.when(has_value & ~holds, F.lit(f"require.{rule}"))
         staged = staged.withColumn(FAILED, F.coalesce(F.col(FAILED), broken))
     return SourceFrame(name, source, definition, staged)
 

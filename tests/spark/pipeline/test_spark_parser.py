@@ -1,0 +1,48 @@
+"""Spark's own parser finds what is wrong with SQL, without a Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from mainstem.spark.pipeline.reader import parse
+from mainstem.spark.pipeline.spark_parser import complaint, syntax_problems
+from mainstem.spark.pipeline.validate import SqlPiece, checked, readable, sql_pieces
+
+TEXT = """\
+pipeline: p
+sources:
+  orders:
+    topic: orders
+    decode: {schema: 'id BIGINT, at TIMESTAMP'}
+    require: {rule: id >> }
+steps:
+  fine: SELECT id, count(*) AS n FROM orders GROUP BY ALL
+  wrong: |
+    SELECT id
+    FORM orders
+  totals: {from: orders, aggregate: {n: sum(id) over over}}
+sinks:
+  out: {from: fine, topic: out, mode: update, key: id id}
+"""
+
+
+@pytest.mark.peer
+def test_each_mistake_is_found_at_its_place() -> None:
+    document = checked(parse(TEXT, "p.yaml"))
+    assert document.pipeline is not None
+    found = syntax_problems(readable(sql_pieces(document.pipeline, Path())))
+    assert [document.describe(problem) for problem in found] == [
+        "p.yaml:11:10: steps.wrong: Syntax error at or near 'orders'",
+        "p.yaml:12:56: steps.totals: Syntax error at or near end of input",
+        "p.yaml:6:26: sources.orders: Syntax error at or near end of input",
+        "p.yaml:14:57: sinks.out: Syntax error at or near 'id': extra input 'id'",
+    ]
+
+
+def test_the_place_is_moved_by_what_stands_before_the_query() -> None:
+    piece = SqlPiece(("steps", "a", "sql"), "\n  SELECT x\n  FRM y", True)
+    problem = complaint(
+        piece, "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'y'. SQLSTATE: 42601 (line 1, pos 3)"
+    )
+    assert (problem.message, problem.inside) == ("Syntax error at or near 'y'", (1, 5))
+    assert complaint(piece, "[X] y (line 2, pos 6)").inside == (2, 6)
