@@ -32,7 +32,7 @@ def main(bootstrap: str, source: str, sink: str, folder: str, master: str, trigg
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", 5000)
+        .option("maxOffsetsPerTrigger", 5_000 if trigger == "running" else 1_000_000)
         .load()
     )
     query = (

@@ -1,5 +1,6 @@
 """The options of a write: Spark's and Kafka's names and rules, and a suggestion for a name that is wrong."""
 
+import os
 import pickle
 
 import pytest
@@ -124,6 +125,19 @@ def test_exactly_once_needs_a_place_for_staged_rows() -> None:
         parse(option_set({"exactlyOnce": "true"}), streaming=True)
     given = {"exactlyOnce": "true", "stagingLocation": "/s", "checkpointLocation": "/c"}
     assert parse(option_set(given), streaming=True).staging_location == "/s"
+
+
+def test_a_relative_place_is_the_drivers() -> None:
+    given = {"exactlyOnce": "true", "checkpointLocation": "checkpoint"}
+    assert (
+        parse(option_set(given), streaming=True).staging_location
+        == f"{os.getcwd()}/checkpoint/mainstem-staging"
+    )
+    given = {"exactlyOnce": "true", "checkpointLocation": "s3a://bucket/checkpoint"}
+    assert (
+        parse(option_set(given), streaming=True).staging_location
+        == "s3a://bucket/checkpoint/mainstem-staging"
+    )
 
 
 def test_an_application_and_its_version_belong_together_and_to_batch_writes() -> None:

@@ -55,6 +55,11 @@ def test_a_location_may_be_a_uri(tmp_path: Path) -> None:
     assert open_location("file:/a/b")[1] == "/a/b"
 
 
+def test_a_store_that_is_not_known_says_what_to_do() -> None:
+    with pytest.raises(StagingError, match=r"rows cannot be staged at dbfs://x/y .* set stagingLocation"):
+        stage("dbfs://x/y", 0)
+
+
 def test_attempts_of_a_task_never_share_a_file(tmp_path: Path) -> None:
     assert stage(tmp_path, 0).path != stage(tmp_path, 0).path
 
@@ -113,6 +118,13 @@ def test_removing_a_batch_removes_earlier_ones_and_spares_later_ones_and_others(
     left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*"))
     assert left == ["other/1", "q/10"]
     remove_staged(location, "never staged", 4)
+
+
+def test_a_batch_is_removed_from_a_uri(tmp_path: Path) -> None:
+    location = f"file://{tmp_path}"
+    stage(batch_folder(location, "q", 3), 0)
+    remove_staged(location, "q", 3)
+    assert not list(tmp_path.glob("*/*"))
 
 
 def test_a_name_cannot_leave_the_location(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def test_a_batch_that_is_not_newer_is_skipped(options: SinkOptions, query_id: st
     assert not list(tmp_path.glob("staging/*/*"))
 
 
+def test_a_dead_attempts_files_go_with_the_batch(options: SinkOptions, query_id: str, tmp_path: Path) -> None:
+    stage(options, query_id, 3, [b"dead" * 1000])
+    assert list(tmp_path.glob("staging/*/*"))
+    commit_values(options, query_id, 3, [b"a"])
+    assert not list(tmp_path.glob("staging/*/*"))
+
+
 def test_queries_do_not_know_of_each_other(options: SinkOptions, query_id: str) -> None:
     commit_values(options, query_id, 9, [b"one"])
     commit_values(options, unique_name(), 0, [b"other"])
@@ -93,7 +100,7 @@ def test_nothing_is_visible_before_the_end(options: SinkOptions, query_id: str) 
             cluster, BatchCommit(options, query_id, 0, [stage(options, query_id, 0, [b"a"])])
         )
         for step in steps:
-            assert seen(options) == ([b"a"] if step is Step.ENDED else [])
+            assert seen(options) == ([b"a"] if step in (Step.ENDED, Step.STAGING_REMOVED) else [])
             if step is Step.APPENDED:
                 assert seen(options, "read_uncommitted") == [b"a"]
 
@@ -120,7 +127,7 @@ def test_a_run_that_slept_before_it_looked_finds_the_batch_done(options: SinkOpt
         slow = commit_steps(cluster, BatchCommit(options, query_id, 0, staged))
         assert next(slow) is Step.PRODUCER_TAKEN
         commit(options, query_id, 0, staged, remembered=True)
-        assert list(slow) == [Step.BATCH_ID_READ]
+        assert list(slow) == [Step.BATCH_ID_READ, Step.STAGING_REMOVED]
     assert seen(options) == [b"a"]
 
 

@@ -125,6 +125,19 @@ def test_a_record_that_is_too_large_is_refused_before_it_is_sent(target: Target)
     assert read_values(target.bootstrap_servers, topic) == []
 
 
+def test_batches_fit_the_topic(target: Target) -> None:
+    topic = target.create_topic(configs={"max.message.bytes": "5000"})
+    values = [b"%04d" % number + b"x" * 100 for number in range(1000)]
+    write(target.bootstrap_servers, topic, rows(values))
+    assert read_values(target.bootstrap_servers, topic) == values
+
+
+def test_a_record_that_the_topic_does_not_take_says_what_to_do(target: Target) -> None:
+    topic = target.create_topic(configs={"max.message.bytes": "1000"})
+    with pytest.raises(SinkError, match=r"MESSAGE_TOO_LARGE.*: raise the topic's max\.message\.bytes"):
+        write(target.bootstrap_servers, topic, rows([b"x" * 2000]))
+
+
 def test_no_rows_need_no_broker() -> None:
     assert writer(KEYED, options_for("127.0.0.1:1", "any"), False).write(iter([rows([])])) == Written(0)
 

@@ -6,6 +6,7 @@ This runs in the tasks only: importing it loads numba and pyarrow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from mainstem.spark.sink.columns import Columns, rows_by_topic
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.partitioning import Partitioner
-from mainstem.spark.sink.topics import find_topic
+from mainstem.spark.sink.topics import batch_bytes_max, find_topic
 from mainstem.wire import Cluster, TopicPartition
 
 # Gathered before encoding. Spark hands over 10,000 rows at a time, which over many partitions would be small
@@ -39,6 +40,11 @@ def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(some)
 
 
+class _Topic(NamedTuple):
+    partitioner: Partitioner
+    batch_bytes: int
+
+
 class Encoder:
     """The record batches of one task's rows."""
 
@@ -46,12 +52,13 @@ class Encoder:
         self._cluster = cluster
         self._options = options
         self._columns = columns
-        self._partitioners: dict[str, Partitioner] = {}
+        self._topics: dict[str, _Topic] = {}
 
     def encode(self, table: pa.Table) -> Batches:
         found: Batches = {}
         for topic, rows in rows_by_topic(table, self._columns, self._options.topic):
-            places = self._partitioner(topic).place(rows)
+            known = self._topics.get(topic) or self._learn(topic)
+            places = known.partitioner.place(rows)
             encoded = encode(
                 rows.key if rows.key is not None else pa.nulls(len(rows.value), pa.binary()),
                 rows.value,
@@ -59,25 +66,26 @@ class Encoder:
                 None,
                 places,
                 codec=self._options.codec,
-                batch_bytes=self._options.batch_bytes,
+                batch_bytes=known.batch_bytes,
             )
             for partition, batches in encoded.items():
                 self._check_sizes(topic, batches)
                 found[topic, partition] = batches
         return found
 
-    def _partitioner(self, topic: str) -> Partitioner:
-        partitioner = self._partitioners.get(topic)
-        if partitioner is None:
-            metadata = find_topic(self._cluster, topic, self._options.metadata_timeout_ms)
-            partitioner = self._partitioners[topic] = Partitioner(
-                topic,
-                len(metadata.partitions),
-                [number for number, partition in metadata.partitions.items() if partition.leader >= 0],
-                batch_bytes=self._options.batch_bytes,
-                ignore_keys=self._options.ignore_keys,
-            )
-        return partitioner
+    def _learn(self, topic: str) -> _Topic:
+        metadata = find_topic(self._cluster, topic, self._options.metadata_timeout_ms)
+        allowed = batch_bytes_max(self._cluster, metadata)
+        batch_bytes = min(self._options.batch_bytes, allowed or self._options.batch_bytes)
+        partitioner = Partitioner(
+            topic,
+            len(metadata.partitions),
+            [number for number, partition in metadata.partitions.items() if partition.leader >= 0],
+            batch_bytes=batch_bytes,
+            ignore_keys=self._options.ignore_keys,
+        )
+        self._topics[topic] = known = _Topic(partitioner, batch_bytes)
+        return known
 
     def _check_sizes(self, topic: str, batches: list[bytearray]) -> None:
         for batch in batches:

@@ -5,6 +5,7 @@ They are checked on the driver, before any task starts. Plain values come out th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -175,7 +176,7 @@ def _with_exactly_once(parsed: SinkOptions, given: Mapping[str, str], *, streami
     return replace(
         parsed,
         exactly_once=True,
-        staging_location=location,
+        staging_location=_absolute(location),
         staging_inline_bytes=_number(given, "staginginlinebytes", STAGING_INLINE_BYTES),
         application_id=application_id,
         application_version=version,
@@ -184,6 +185,11 @@ def _with_exactly_once(parsed: SinkOptions, given: Mapping[str, str], *, streami
 
 def _below_checkpoint(location: str | None) -> str | None:
     return f"{location.rstrip('/')}/mainstem-staging" if location else None
+
+
+def _absolute(location: str) -> str:
+    """A path that means the same folder to the executors, whose working folder may be another."""
+    return location if ":/" in location else os.path.abspath(location)
 
 
 def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:

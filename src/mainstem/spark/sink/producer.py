@@ -11,8 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self
 
+from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import MAX_SEQUENCE, read_header, stamp_producer
-from mainstem.wire import Cluster, TopicPartition
+from mainstem.spark.sink.errors import SinkError
+from mainstem.wire import Cluster, KafkaRefusal, TopicPartition
+
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 @dataclass
@@ -67,4 +71,17 @@ class BatchSender:
     def _wait(self) -> None:
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
-            under_way.result()
+            try:
+                under_way.result()
+            except KafkaRefusal as error:
+                raise SinkError(explain(error)) from error
+
+
+def explain(error: KafkaRefusal) -> str:
+    """What a broker's refusal of a batch means, and what to do where that is known."""
+    if error.code in _TOO_LARGE:
+        return (
+            f"{error}: raise the topic's max.message.bytes, or set kafka.batch.size below it "
+            "(one record alone cannot be made smaller)"
+        )
+    return str(error)

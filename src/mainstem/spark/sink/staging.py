@@ -9,6 +9,9 @@ files included, goes with one folder.
 from __future__ import annotations
 
 import io
+import os
+import re
+import shutil
 import struct
 import uuid
 from collections.abc import Iterable, Iterator
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 # Length of the topic's name, partition, length of the record batch; the name and the batch follow.
 _FRAME = struct.Struct(">HiI")
 _READ_BYTES = 1024 * 1024
+_HADOOP_S3 = re.compile("^s3[an]://")
 
 Frame = tuple[TopicPartition, bytearray]
 
@@ -157,30 +161,56 @@ def remove_staged(location: str, query_id: str, batch_id: int) -> None:
 
     A folder that cannot be removed now is removed with a later batch.
     """
+    folder = _query_folder(location, query_id)
+    with suppress(OSError):
+        if is_remote(location):
+            _remove_remote(folder, batch_id)
+            return
+        # Without Arrow, which would have to be imported: most batches leave nothing here.
+        for name in os.listdir(_local_path(folder)):
+            if _is_done(name, batch_id):
+                shutil.rmtree(os.path.join(_local_path(folder), name), ignore_errors=True)
+
+
+def _remove_remote(folder: str, batch_id: int) -> None:
     from pyarrow.fs import FileSelector, FileType
 
-    filesystem, path = open_location(_query_folder(location, query_id))
-    with suppress(OSError):
-        for info in filesystem.get_file_info(FileSelector(path, allow_not_found=True)):
-            if (
-                info.type == FileType.Directory
-                and info.base_name.isdecimal()
-                and int(info.base_name) <= batch_id
-            ):
-                with suppress(OSError):
-                    filesystem.delete_dir(info.path)
+    filesystem, path = open_location(folder)
+    for info in filesystem.get_file_info(FileSelector(path, allow_not_found=True)):
+        if info.type == FileType.Directory and _is_done(info.base_name, batch_id):
+            with suppress(OSError):
+                filesystem.delete_dir(info.path)
+
+
+def _is_done(folder_name: str, batch_id: int) -> bool:
+    return folder_name.isdecimal() and int(folder_name) <= batch_id
+
+
+def is_remote(location: str) -> bool:
+    """Whether it is a store behind a network, which takes its time to be asked."""
+    return "://" in location and not location.startswith("file:")
+
+
+def _local_path(location: str) -> str:
+    return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location
 
 
 def open_location(location: str) -> tuple[FileSystem, str]:
     """The file system of a path or URI, and the path in it."""
+    from pyarrow import ArrowException
     from pyarrow.fs import FileSystem, LocalFileSystem
 
-    if location.startswith("file:"):
-        return LocalFileSystem(), "/" + location.removeprefix("file:").lstrip("/")
-    if "://" in location:
-        filesystem, path = FileSystem.from_uri(location)
-        return filesystem, path.rstrip("/")
-    return LocalFileSystem(), location
+    if not is_remote(location):
+        return LocalFileSystem(), _local_path(location)
+    try:
+        # Hadoop has several names for what is one store.
+        filesystem, path = FileSystem.from_uri(_HADOOP_S3.sub("s3://", location))
+    except (ArrowException, OSError) as error:
+        raise StagingError(
+            f"rows cannot be staged at {location} ({error}): set stagingLocation to a folder that the driver "
+            "and all executors share, or to another store"
+        ) from None
+    return filesystem, path.rstrip("/")
 
 
 def _query_folder(location: str, query_id: str) -> str:

@@ -1,14 +1,19 @@
-"""The topics that are written to: found by their names, created where brokers create topics by themselves."""
+"""The topics that are written to: found by their names, created where brokers create topics by themselves.
+
+What a topic's configuration limits is asked for, because rows come in batches that are larger than Java's.
+"""
 
 from __future__ import annotations
 
 import time
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
+from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.errors import ErrorCode
 from mainstem.spark.sink.errors import SinkError
-from mainstem.wire import Cluster, TopicMetadata
+from mainstem.wire import Cluster, TopicMetadata, WireError
 
+_TOPIC_RESOURCE = 2
 _PAUSE_S = 0.1
 # How long a topic may be unknown: one that was just created is known everywhere a moment later.
 _UNKNOWN_MS = 5_000
@@ -39,8 +44,26 @@ def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
     raise SinkError(f"the topic {topic} cannot be written to: {problem}")
 
 
+def batch_bytes_max(cluster: Cluster, metadata: TopicMetadata) -> int | None:
+    """The largest batch that the topic takes; None where the broker does not tell."""
+    name = "max.message.bytes"
+    resource = DescribeConfigsResource(_TOPIC_RESOURCE, metadata.name, [name])
+    leaders = [partition.leader for partition in metadata.partitions.values() if partition.leader >= 0]
+    try:
+        answer = cluster.call(leaders[0], DescribeConfigsRequest(resources=[resource])) if leaders else None
+    except WireError:
+        return None
+    values = [
+        entry.value
+        for result in (answer.results if answer else ())
+        for entry in result.configs
+        if entry.name == name
+    ]
+    return int(values[0]) if values and values[0] else None
+
+
 def _ask_for(cluster: Cluster, topic: str) -> None:
-    """Ask as a producer does, which has the broker create the topic if auto.create.topics.enable is on there."""
+    """Ask as a producer does; a broker with auto.create.topics.enable then creates the topic."""
     leaders = (
         partition.leader
         for known in cluster.metadata().values()

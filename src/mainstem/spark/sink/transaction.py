@@ -21,8 +21,8 @@ from enum import Enum
 from mainstem.protocol.errors import ErrorCode
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
-from mainstem.spark.sink.producer import Stamps
-from mainstem.spark.sink.staging import Frame, Staged, read_frames, remove_staged
+from mainstem.spark.sink.producer import Stamps, explain
+from mainstem.spark.sink.staging import Frame, Staged, is_remote, read_frames, remove_staged
 from mainstem.wire import Cluster, KafkaRefusal, TopicPartition, WireError
 from mainstem.wire.group_offsets import CommittedOffset
 from mainstem.wire.transactions import ProducerIdentity
@@ -82,7 +82,7 @@ def commit(
                 f"the broker allows no transaction of {options.transaction_timeout_ms} ms: set "
                 "kafka.transaction.timeout.ms to its transaction.max.timeout.ms, or to less"
             ) from error
-        raise SinkError(f"batch {batch_id} is not written: {error}") from error
+        raise SinkError(f"batch {batch_id} is not written: {explain(error)}") from error
     except WireError as error:
         raise SinkError(f"batch {batch_id} may not be written, its replay will tell: {error}") from error
 
@@ -98,8 +98,10 @@ def commit_steps(cluster: Cluster, batch: BatchCommit) -> Iterator[Step]:
         yield Step.BATCH_ID_READ
         if last_batch_id is None or last_batch_id < batch.batch_id:
             yield from _transaction(cluster, batch, producer)
-    if batch.options.staging_location is not None and any(each.path for each in batch.staged):
-        remove_staged(batch.options.staging_location, batch.query_id, batch.batch_id)
+    location = batch.options.staging_location
+    # Dead attempts may have left files where no message names one; a remote store is not asked about that.
+    if location is not None and (any(each.path for each in batch.staged) or not is_remote(location)):
+        remove_staged(location, batch.query_id, batch.batch_id)
         yield Step.STAGING_REMOVED
 
 
