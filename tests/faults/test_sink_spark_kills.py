@@ -164,9 +164,9 @@ def run_chaos(folder: Path, master: str, seed: int, strikes: int) -> None:
 
 @pytest.mark.peer
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_record_is_copied_once(tmp_path: Path, seed: int) -> None:
-    run_chaos(tmp_path, "local[2,4]", seed, strikes=4)
+@pytest.mark.parametrize(("seed", "master"), [(1, "local[2,4]"), (2, "local-cluster[2,1,1024]")])
+def test_every_record_is_copied_once(tmp_path: Path, seed: int, master: str) -> None:
+    run_chaos(tmp_path, master, seed, strikes=4)
 
 
 @pytest.mark.soak

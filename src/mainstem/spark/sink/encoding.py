@@ -5,7 +5,7 @@ This runs in the tasks only: importing it loads numba and pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,8 +15,8 @@ from mainstem.spark.sink.columns import Columns, rows_by_topic
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.partitioning import Partitioner
-from mainstem.spark.sink.topics import batch_bytes_max, find_topic
-from mainstem.wire import Cluster, TopicPartition
+from mainstem.spark.sink.topics import WritableTopic
+from mainstem.wire import TopicPartition
 
 # Gathered before encoding. Spark hands over 10,000 rows at a time, which over many partitions would be small
 # batches.
@@ -48,8 +48,10 @@ class _Topic(NamedTuple):
 class Encoder:
     """The record batches of one task's rows."""
 
-    def __init__(self, cluster: Cluster, options: SinkOptions, columns: Columns) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, options: SinkOptions, columns: Columns, find_topic: Callable[[str], WritableTopic]
+    ) -> None:
+        self._find_topic = find_topic
         self._options = options
         self._columns = columns
         self._topics: dict[str, _Topic] = {}
@@ -60,7 +62,7 @@ class Encoder:
             known = self._topics.get(topic) or self._learn(topic)
             places = known.partitioner.place(rows)
             encoded = encode(
-                rows.key if rows.key is not None else pa.nulls(len(rows.value), pa.binary()),
+                rows.key,
                 rows.value,
                 rows.headers,
                 None,
@@ -74,13 +76,12 @@ class Encoder:
         return found
 
     def _learn(self, topic: str) -> _Topic:
-        metadata = find_topic(self._cluster, topic, self._options.metadata_timeout_ms)
-        allowed = batch_bytes_max(self._cluster, metadata)
-        batch_bytes = min(self._options.batch_bytes, allowed or self._options.batch_bytes)
+        found = self._find_topic(topic)
+        batch_bytes = min(self._options.batch_bytes, found.batch_bytes_max or self._options.batch_bytes)
         partitioner = Partitioner(
             topic,
-            len(metadata.partitions),
-            [number for number, partition in metadata.partitions.items() if partition.leader >= 0],
+            found.partitions,
+            found.led,
             batch_bytes=batch_bytes,
             ignore_keys=self._options.ignore_keys,
         )

@@ -6,15 +6,17 @@ thread sends while the task encodes what comes next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import MAX_SEQUENCE, read_header, stamp_producer
 from mainstem.spark.sink.errors import SinkError
 from mainstem.wire import Cluster, KafkaRefusal, TopicPartition
+
+Answer = TypeVar("Answer")
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -67,6 +69,11 @@ class BatchSender:
                 self._stamps.stamp(partition, some)
         self._wait()
         self._under_way = self._thread.submit(self._cluster.produce, batches, acks=self._acks)
+
+    def when_idle(self, action: Callable[[], Answer]) -> Answer:
+        """Do something with the cluster while the thread does not use it."""
+        self._wait()
+        return action()
 
     def _wait(self) -> None:
         under_way, self._under_way = self._under_way, None

@@ -6,6 +6,7 @@ What a topic's configuration limits is asked for, because rows come in batches t
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -20,8 +21,23 @@ _UNKNOWN_MS = 5_000
 _PASSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
-    """The topic's metadata; SinkError when it does not exist and no broker creates it."""
+class WritableTopic(NamedTuple):
+    """What one has to know of a topic to write to it. Partitions that nobody leads now are not in `led`."""
+
+    name: str
+    partitions: int
+    led: list[int]
+    batch_bytes_max: int | None  # None where the broker does not tell
+
+
+def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> WritableTopic:
+    """SinkError when it does not exist and no broker creates it."""
+    metadata = _metadata(cluster, topic, timeout_ms)
+    led = [number for number, partition in metadata.partitions.items() if partition.leader >= 0]
+    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, metadata))
+
+
+def _metadata(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
     deadline = time.monotonic() + min(timeout_ms, _UNKNOWN_MS) / 1000
     asked_for = False
     while True:
@@ -44,8 +60,7 @@ def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
     raise SinkError(f"the topic {topic} cannot be written to: {problem}")
 
 
-def batch_bytes_max(cluster: Cluster, metadata: TopicMetadata) -> int | None:
-    """The largest batch that the topic takes; None where the broker does not tell."""
+def _batch_bytes_max(cluster: Cluster, metadata: TopicMetadata) -> int | None:
     name = "max.message.bytes"
     resource = DescribeConfigsResource(_TOPIC_RESOURCE, metadata.name, [name])
     leaders = [partition.leader for partition in metadata.partitions.values() if partition.leader >= 0]

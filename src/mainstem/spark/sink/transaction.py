@@ -74,8 +74,9 @@ def commit(
     except KafkaRefusal as error:
         if error.code in _FENCED:
             raise SinkError(
-                f"another run of the query {query_id} has taken over ({error}): "
-                "let only one run use a checkpoint"
+                f"the transaction of batch {batch_id} was ended from outside ({error}): either another run "
+                f"of the query {query_id} has taken over, and only one may use a checkpoint, or it took "
+                f"longer than kafka.transaction.timeout.ms, {options.transaction_timeout_ms} ms"
             ) from error
         if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             raise SinkError(

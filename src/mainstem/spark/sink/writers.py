@@ -139,16 +139,20 @@ def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, columns: Colu
         return 0
     from mainstem.spark.sink.encoding import Encoder, gather
     from mainstem.spark.sink.producer import BatchSender, Stamps
+    from mainstem.spark.sink.topics import WritableTopic, find_topic
     from mainstem.wire import Cluster
 
     count = 0
-    # Two clients: one is the sender thread's.
-    with Cluster(options.client) as asking, Cluster(options.client) as sending:
+    with Cluster(options.client) as cluster:
         stamps = None
         if options.idempotent:
-            stamps = Stamps(*sending.init_producer_id(), transactional=False)
-        encoder = Encoder(asking, options, columns)
-        with BatchSender(sending, options.acks, stamps) as sender:
+            stamps = Stamps(*cluster.init_producer_id(), transactional=False)
+        with BatchSender(cluster, options.acks, stamps) as sender:
+
+            def find(topic: str) -> WritableTopic:
+                return sender.when_idle(lambda: find_topic(cluster, topic, options.metadata_timeout_ms))
+
+            encoder = Encoder(options, columns, find)
             for table in gather(chain([first], batches)):
                 sender.send(encoder.encode(table))
                 count += table.num_rows
@@ -167,6 +171,7 @@ def _stage(
     from mainstem.records.batch import read_header
     from mainstem.spark.sink.encoding import Encoder, gather
     from mainstem.spark.sink.staging import StagingWriter, batch_folder
+    from mainstem.spark.sink.topics import find_topic
     from mainstem.wire import Cluster
 
     assert options.staging_location is not None
@@ -177,7 +182,9 @@ def _stage(
         Cluster(options.client) as cluster,
         StagingWriter(folder, name, options.staging_inline_bytes) as staging,
     ):
-        encoder = Encoder(cluster, options, columns)
+        encoder = Encoder(
+            options, columns, lambda topic: find_topic(cluster, topic, options.metadata_timeout_ms)
+        )
         for table in gather(chain([first], batches)):
             for partition, some in encoder.encode(table).items():
                 for batch in some:
