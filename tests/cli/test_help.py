@@ -8,6 +8,7 @@ from mainstem import __version__
 from tests.cli.command import run_command
 
 COMMANDS = [
+    ("demo",),
     ("up",),
     ("produce",),
     ("consume",),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 # Languages whose blocks are commands; everything else is for reading (settings, output, tables).
 COMMAND_LANGUAGES = frozenset({"bash", "console", "python"})
-READING_LANGUAGES = frozenset({"text", "properties", "json"})
+READING_LANGUAGES = frozenset({"text", "properties", "json", "yaml", "sql"})
 
 _FENCE = re.compile(r"^```([\w-]*)[ ]*(\S*)\n(.*?)^```$", re.M | re.S)
 
@@ -29,8 +29,8 @@ def blocks(page: str) -> list[Block]:
 
 
 def commands(page: str) -> list[Block]:
-    """The blocks that a reader would run."""
-    return [block for block in blocks(page) if block.language in COMMAND_LANGUAGES]
+    """The blocks that a reader would run, or write to a file."""
+    return [block for block in blocks(page) if block.language in COMMAND_LANGUAGES or block.argument]
 
 
 def console_steps(text: str) -> list[tuple[str, str]]:

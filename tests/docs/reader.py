@@ -18,6 +18,8 @@ from tests.docs.markdown import Block, console_steps, matches
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60
+# Spark alone takes a minute to start where others keep the machine busy.
+SPARK_TIMEOUT_S = 400
 _UP = re.compile(r"^(?:\./)?mainstem up\b.*$", re.M)
 _DEFAULT_PORT = "9092"
 
@@ -29,10 +31,14 @@ class Reader:
         self.folder = folder
         self.port = _free_port()
         self._broker: subprocess.Popen[str] | None = None
+        temporary = folder / ".tmp"
+        temporary.mkdir()
         commands = folder / ".bin"
         commands.mkdir()
         (folder / "mainstem").symlink_to(ROOT / "mainstem")
         (commands / "mainstem").symlink_to(ROOT / "mainstem")
+        # Compiled code of the user's, as it would be there after the first use.
+        cache_home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         for name in ("python", "python3"):
             (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
             (commands / name).chmod(0o755)
@@ -40,14 +46,21 @@ class Reader:
             f'#!/bin/sh\nexec "{sys.executable}" -m pytest -p mainstem.testing.pytest_plugin "$@"\n'
         )
         (commands / "pytest").chmod(0o755)
+        spark_pipelines = Path(sys.executable).parent / "spark-pipelines"
+        (commands / "spark-pipelines").write_text(f'#!/bin/sh\nexec "{spark_pipelines}" "$@"\n')
+        (commands / "spark-pipelines").chmod(0o755)
         self._environment = os.environ | {
             "HOME": str(folder),
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
             "MAINSTEM_BOOTSTRAP": f"localhost:{self.port}",
             "PYTHONPATH": str(ROOT / "src"),
+            "PYSPARK_PYTHON": sys.executable,
+            "XDG_CACHE_HOME": cache_home,
             "COLUMNS": "120",
+            "TMPDIR": str(temporary),
         }
-        self._environment.pop("XDG_DATA_HOME", None)
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+            self._environment.pop(name, None)
 
     def __enter__(self) -> "Reader":
         return self
@@ -59,7 +72,9 @@ class Reader:
         """Do what the block says; an AssertionError tells what came out otherwise."""
         text = re.sub(rf"\b{_DEFAULT_PORT}\b", str(self.port), block.text)
         if block.argument:
-            (self.folder / block.argument).write_text(text)
+            file = self.folder / block.argument
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
         elif block.language == "python":
             self._succeed([sys.executable, "-c", text], block)
         elif block.language == "console":
@@ -91,7 +106,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=SPARK_TIMEOUT_S if uses_spark(" ".join(command)) else TIMEOUT_S,
             check=False,
         )
 
@@ -133,6 +148,14 @@ class Reader:
             assert self._broker.stdout is not None
             self._broker.stdout.close()
             self._broker = None
+
+
+def uses_spark(text: str) -> bool:
+    """Whether these commands start Spark."""
+    return (
+        re.search(r"mainstem demo|pipeline run|spark-pipelines|pipeline explain (?!.*--no-spark)", text)
+        is not None
+    )
 
 
 def _free_port() -> int:

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown import COMMAND_LANGUAGES, READING_LANGUAGES, blocks, commands
-from tests.docs.reader import ROOT, Reader
+from tests.docs.reader import ROOT, Reader, uses_spark
 
+PAGE_TIMEOUT_S = 300
+SPARK_PAGE_TIMEOUT_S = 1500
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Its only command is the benchmark, see test_performance_page.py.
 RUN_HERE = [page for page in PAGES if page.name != "performance.md"]
@@ -14,12 +16,14 @@ RUN_HERE = [page for page in PAGES if page.name != "performance.md"]
 
 def _page_parameter(page: Path) -> object:
     """A page that uses a program which is no Python wheel is left out by `./test --quick`."""
-    needs_peer = any("kcat" in block.text for block in commands(page.read_text()))
-    return pytest.param(page, id=page.name, marks=[pytest.mark.peer] if needs_peer else [])
+    texts = [block.text for block in commands(page.read_text())]
+    marks = [pytest.mark.timeout(SPARK_PAGE_TIMEOUT_S if any(map(uses_spark, texts)) else PAGE_TIMEOUT_S)]
+    if any("kcat" in text or uses_spark(text) for text in texts):
+        marks.append(pytest.mark.peer)
+    return pytest.param(page, id=page.name, marks=marks)
 
 
 @pytest.mark.parametrize("page", [_page_parameter(page) for page in RUN_HERE if commands(page.read_text())])
-@pytest.mark.timeout(300)
 def test_the_commands_of_a_page_work(page: Path, tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
         for block in commands(page.read_text()):

@@ -25,10 +25,10 @@ from mainstem.cli.command_name import typeable
 from mainstem.cli.demo_check import LETTERS_TOPIC, PAID_TOPIC, TABLE, Outcome, check
 from mainstem.cli.demo_display import Figures, lag_text, make_display
 from mainstem.cli.demo_pipeline import FILE, SPARK_LOG, DemoPipeline
+from mainstem.cli.demo_requirements import check_requirements
 from mainstem.cli.demo_sender import DemoSender
 from mainstem.cli.demo_stream import ORDERS, PAYMENTS, Stream
 from mainstem.cli.errors import CommandError
-from mainstem.cli.pipeline_files import missing_package
 from mainstem.cli.render import examples, print_table
 from mainstem.testing import Broker, BrokerError
 
@@ -43,7 +43,7 @@ TICK_S = 0.2
 # How often the outputs are looked into when everything is read.
 CHECK_EVERY_S = 2.0
 # When nothing has moved for so long after the last record, nothing will.
-STANDSTILL_S = 120.0
+STANDSTILL_S = 600.0
 BROKER_FOLDER = "broker"
 WAITING = "all is sent; waiting for the last to come out"
 
@@ -51,7 +51,7 @@ WAITING = "all is sent; waiting for the last to come out"
 def demo(
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="N", min=1, max=3600, help="How long orders come in.")
-    ] = 30.0,
+    ] = 25.0,
     rate: Annotated[
         int, typer.Option("--rate", metavar="N", min=1, max=10_000, help="Orders in a second.")
     ] = 500,
@@ -77,7 +77,7 @@ def demo(
     everything that came out is compared with what went in, and nothing is left running. The exit code is 0 if
     all of it is right.
     """
-    _check_requirements()
+    check_requirements()
     with _work_folder(keep) as folder, _terminable():
         outcome, stream, elapsed_s = _Demo(folder, port).run(Stream(seconds, rate, _now()))
         _show(outcome, stream, elapsed_s)
@@ -90,22 +90,6 @@ def demo(
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def _check_requirements() -> None:
-    """Before anything starts: Spark's packages, and Java for it."""
-    try:
-        from mainstem.spark.pipeline.spark_parser import NoParser, java
-
-        for name in ("pyspark", "pyarrow", "numba", "yaml"):
-            __import__(name)
-    except ModuleNotFoundError as error:
-        raise missing_package(error) from None
-    try:
-        java()
-    except NoParser as error:
-        hint = "install a Java runtime of version 17 or later, or set JAVA_HOME to one"
-        raise CommandError(f"Spark needs Java: {error}", hint) from None
 
 
 @contextmanager
@@ -177,20 +161,23 @@ class _Demo:
             data_dir = self._folder / BROKER_FOLDER
             broker = parts.enter_context(Broker(data_dir=data_dir, port=self._port))
         except BrokerError as error:
-            last = str(error).splitlines()[-1]
-            raise CommandError(f"the broker did not start: {last}", "choose another --port, or 0") from None
+            raise _not_started(error) from None
         bootstrap = broker.bootstrap_servers
         print(f"a broker runs on {bootstrap}; Spark's messages go to {self._folder / SPARK_LOG}", flush=True)
         _create_topics(bootstrap)
-        pipeline = parts.enter_context(DemoPipeline(self._folder, bootstrap))
+        pipeline = DemoPipeline(self._folder, bootstrap)
+        parts.push(pipeline)
+        pipeline.start()
         sender = DemoSender(stream, bootstrap)
         parts.callback(sender.stop)
-        sender.start()
         progress = _Progress(sender, pipeline)
         with make_display(sys.stdout) as display:
+            while not progress.is_running():
+                display.show(progress.figures())
+                time.sleep(TICK_S)
+            sender.start()
             while not self._is_complete(progress, stream, bootstrap):
                 display.show(progress.figures())
-                pipeline.check_alive()
                 time.sleep(TICK_S)
             display.show(progress.figures("ending the pipeline"))
             pipeline.stop()
@@ -202,6 +189,15 @@ class _Demo:
         if progress.may_be_complete() and check(stream.expected, bootstrap, self._folder).is_right:
             return True
         return progress.stands_still()
+
+
+def _not_started(error: BrokerError) -> CommandError:
+    """What the broker said itself, in the same two lines."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line.removeprefix("mainstem: ") for line in lines if line.startswith("mainstem: ")]
+    hints = [line.removeprefix("-> ") for line in lines if line.startswith("-> ")]
+    reason = said[-1] if said else lines[-1]
+    return CommandError(f"the broker did not start: {reason}", hints[-1] if hints else None)
 
 
 def _create_topics(bootstrap: str) -> None:
@@ -225,8 +221,15 @@ class _Progress:
         self._last: Figures | None = None
         self._moved_at = self._checked_at = time.monotonic()
 
+    def is_running(self) -> bool:
+        """Whether the pipeline has started, so that the orders are seen to go through it."""
+        self._pipeline.check_alive()
+        state = self._pipeline.state()
+        return state is not None and state.phase == "running"
+
     def may_be_complete(self) -> bool:
         """Whether all was sent and read, which is worth a look into the outputs now and then."""
+        self._pipeline.check_alive()
         if self._sender.problem is not None:
             raise CommandError(f"a record was not delivered: {self._sender.problem}")
         state = self._pipeline.state()

@@ -43,7 +43,7 @@ class DemoDisplay:
         self._stream = stream
         self._started = time.monotonic()
         self._line_at = self._started
-        self._phase = ""
+        self._last = Figures("")
 
     def __enter__(self) -> DemoDisplay:
         return self
@@ -53,8 +53,9 @@ class DemoDisplay:
 
     def show(self, figures: Figures) -> None:
         now = time.monotonic()
-        if figures.phase != self._phase or now - self._line_at >= LINE_EVERY_S:
-            self._phase, self._line_at = figures.phase, now
+        is_due = figures != self._last and now - self._line_at >= LINE_EVERY_S
+        if figures.phase != self._last.phase or is_due:
+            self._last, self._line_at = figures, now
             print(self._line(figures), file=self._stream, flush=True)
 
     def _line(self, figures: Figures) -> str:

@@ -33,7 +33,7 @@ _QUICK_START = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSe
 
 
 class DemoPipeline:
-    """One run. Use as a context manager: at its end nothing runs any more."""
+    """One run. A context manager: when the block ends, nothing of it runs any more."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._folder = folder
@@ -43,6 +43,10 @@ class DemoPipeline:
         self._run_folder = folder / "run"
 
     def __enter__(self) -> DemoPipeline:
+        return self
+
+    def start(self) -> None:
+        """Write the pipeline's file, and run it."""
         declared = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
         (self._folder / FILE).write_text(declared, encoding="utf-8")
         self._run_folder.mkdir()
@@ -59,10 +63,10 @@ class DemoPipeline:
                 env=os.environ | {"XDG_RUNTIME_DIR": str(self._run_folder)},
                 start_new_session=True,
             )
-        return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process is not None
+        if self._process is None:
+            return
         deadline = time.monotonic() + _KILL_TIMEOUT_S
         while (left := _session_members(self._process.pid)) and time.monotonic() < deadline:
             for pid in left:

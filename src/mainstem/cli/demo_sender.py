@@ -11,6 +11,7 @@ from mainstem.cli.client import producer_client
 from mainstem.cli.demo_stream import Record, Stream
 
 _DELIVERY_TIMEOUT_MS = 60_000
+_STOP_TIMEOUT_S = 10.0
 
 
 class DemoSender(threading.Thread):
@@ -32,9 +33,10 @@ class DemoSender(threading.Thread):
         self._producer = producer_client(bootstrap, settings)
 
     def stop(self) -> None:
-        """Send no more, and wait until the last ones are acknowledged."""
+        """Send no more; wait a little until the last ones are acknowledged."""
         self._stop_asked.set()
-        self.join()
+        if self.is_alive():
+            self.join(_STOP_TIMEOUT_S)
 
     def run(self) -> None:
         started = time.monotonic()
