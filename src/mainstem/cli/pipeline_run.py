@@ -165,11 +165,11 @@ class _Run:
             say(f"metrics: http://{host}:{server.port}/metrics")
         signal.signal(signal.SIGTERM, self._asked)
         signal.signal(signal.SIGINT, self._asked)
-        state.phase = "failed"
+        end = "failed"
         try:
             with self._display:
                 self._runner.run()
-            state.phase = "ended"
+            end = "ended"
         except PipelineError as error:
             show(self._document, error.problems)
             raise self._failed(mistakes(self._document, error.problems)) from None
@@ -181,6 +181,7 @@ class _Run:
                 CommandError(str(error), "start a broker with `mainstem up`, or give -b")
             ) from None
         finally:
+            state.phase = end
             if server is not None:
                 server.close()
         self._display.summary(self._runner.snapshot)

@@ -214,3 +214,11 @@ def test_files_that_a_pipeline_names_are_read(tmp_path: Path) -> None:
     assert "there is no cleen in extra_functions.py -> did you mean clean?" in line
     (line,) = _problems(_with(step="{python: broken_functions.py:f, from: one}"), tmp_path)
     assert "broken_functions.py cannot be imported: No module named 'no_such_module_anywhere'" in line
+
+
+def test_a_file_may_have_the_name_of_a_module_of_python(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("def clean(frame):\n    return frame\n")
+    assert _problems(_with(step="{python: json.py:clean, from: one}"), tmp_path) == []
+    import json
+
+    assert json.loads("[1]") == [1]

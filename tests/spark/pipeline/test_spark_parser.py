@@ -20,9 +20,9 @@ steps:
   wrong: |
     SELECT id
     FORM orders
-  totals: {from: orders, aggregate: {n: sum(id) over over}}
+  totals: {from: orders, aggregate: {n: sum(id) = = 2}}
 sinks:
-  out: {from: fine, topic: out, mode: update, key: id id}
+  out: {from: fine, topic: out, mode: update, key: id a b}
 """
 
 
@@ -32,10 +32,10 @@ def test_each_mistake_is_found_at_its_place() -> None:
     assert document.pipeline is not None
     found = syntax_problems(readable(sql_pieces(document.pipeline, Path())))
     assert [document.describe(problem) for problem in found] == [
-        "p.yaml:11:10: steps.wrong: Syntax error at or near 'orders'",
-        "p.yaml:12:56: steps.totals: Syntax error at or near end of input",
+        "p.yaml:11:10: steps.wrong: Syntax error at or near 'orders': extra input 'orders'",
+        "p.yaml:12:51: steps.totals: Syntax error at or near '='",
         "p.yaml:6:26: sources.orders: Syntax error at or near end of input",
-        "p.yaml:14:57: sinks.out: Syntax error at or near 'id': extra input 'id'",
+        "p.yaml:14:57: sinks.out: Syntax error at or near 'b': extra input 'b'",
     ]
 
 

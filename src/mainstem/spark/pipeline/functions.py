@@ -12,6 +12,9 @@ from mainstem.spark.pipeline.model import Function
 from mainstem.spark.pipeline.problems import did_you_mean
 from mainstem.spark.pipeline.reader import import_file
 
+# In a checkout of this project, its own modules may be below the pipeline's folder.
+_INSTALLED_THERE = ("mainstem", "pyspark_mainstem", "__main__")
+
 
 class FunctionError(ValueError):
     """There is no such function; `hint` says what to write."""
@@ -42,6 +45,19 @@ def resolve(function: Function, folder: FilePath) -> Any:
     if not callable(found):
         raise FunctionError(f"{name} in {place} is not a function but {type(found).__name__}")
     return found
+
+
+def send_by_value(folder: FilePath) -> None:
+    """Have functions of modules in the pipeline's folder travel to Spark's workers whole, not by their names:
+    the workers need not have these files."""
+    from pyspark import cloudpickle
+
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is None or "site-packages" in file or name.partition(".")[0] in _INSTALLED_THERE:
+            continue
+        if FilePath(file).is_relative_to(folder):
+            cloudpickle.register_pickle_by_value(module)
 
 
 def _module(place: str, folder: FilePath) -> Any:

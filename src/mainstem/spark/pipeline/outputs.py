@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from mainstem.spark.pipeline import database_table, functions, lake_tables, times, topic_output
 from mainstem.spark.pipeline.addresses import database
-from mainstem.spark.pipeline.build import Views, error_policy
+from mainstem.spark.pipeline.build import Views, brief, error_policy
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import (
     ConsoleSink,
@@ -31,6 +32,7 @@ from mainstem.spark.pipeline.model import (
     TopicSink,
 )
 from mainstem.spark.pipeline.places import Places
+from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
 from mainstem.spark.pipeline.source_views import as_text, bad_rows
 
@@ -94,13 +96,21 @@ class Outputs:
         started: dict[str, StreamingQuery] = {}
         try:
             for name in [*map(DEAD_LETTERS.__add__, self._dead_letter_sources()), *self._pipeline.sinks]:
-                started[name] = self.start_one(name)
+                started[name] = self._start_checked(name)
                 _wait_for_first_batch(started[name])
         except BaseException:
             for query in started.values():
                 query.stop()
             raise
         return started
+
+    def _start_checked(self, name: str) -> StreamingQuery:
+        """What Spark has against a query before it runs is a mistake in the file."""
+        try:
+            return self.start_one(name)
+        except PySparkException as error:
+            section, part = ("sinks", name) if name in self._pipeline.sinks else ("dead_letters", "topic")
+            raise PipelineError([Problem((section, part), brief(error))]) from None
 
     def start_one(self, name: str) -> StreamingQuery:
         """Start a query, also again after it has failed."""
@@ -177,7 +187,9 @@ class Outputs:
             if isinstance(sink, ConsoleSink):
                 self._show(name, frame, sink.console)
             elif isinstance(sink, PythonSink):
-                functions.resolve(sink.python, self._document.folder)(frame, batch_id, **sink.arguments)
+                function = functions.resolve(sink.python, self._document.folder)
+                functions.send_by_value(self._document.folder)
+                function(frame, batch_id, **sink.arguments)
             elif isinstance(sink, JdbcSink) and sink.jar is not None:
                 options = as_text(sink.options) | {"url": sink.jdbc, "dbtable": sink.table}
                 frame.write.format("jdbc").mode("append").options(**options).save()

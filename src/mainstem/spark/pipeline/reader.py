@@ -6,6 +6,7 @@ here.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -216,10 +217,14 @@ def _load_python(name: str, attribute: str) -> Document:
 
 
 def import_file(path: FilePath) -> Any:
-    """Import a Python file under its own name, with its folder importable; again if it was another file's."""
+    """Import a Python file under its own name, with its folder importable. A name that is taken already, by
+    Python itself or by another file, is not taken away from its owner."""
     name = path.stem
     known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path):
+    if name in sys.stdlib_module_names or (known is not None and getattr(known, "__file__", "") != str(path)):
+        name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+        known = sys.modules.get(name)
+    if known is not None:
         return known
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))

@@ -146,9 +146,16 @@ class Runner:
         configuration = session.settings(
             self._options.master, given | dict(self._options.configuration), stateful=stateful
         )
-        return session.start(
-            self._pipeline.name, self._options.master, configuration, self._document.folder, self._options.log
-        )
+        try:
+            return session.start(
+                self._pipeline.name,
+                self._options.master,
+                configuration,
+                self._document.folder,
+                self._options.log,
+            )
+        except Exception as error:  # Java's and Py4J's have no class in common
+            raise RunFailed("Spark", sentence(str(error))) from error
 
     def _readers(self, queries: list[str]) -> dict[str, set[str]]:
         """For each source the queries that read it."""

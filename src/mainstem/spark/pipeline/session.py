@@ -51,7 +51,7 @@ def _cores(master: str) -> int:
     return int(inside) if inside.isdecimal() else 1
 
 
-def worker_environment(folder: FilePath) -> dict[str, str]:
+def worker_environment(folder: FilePath, python: str | None = None) -> dict[str, str]:
     """What the workers on this machine need: our interpreter, and our modules and the pipeline's
     importable."""
     import mainstem
@@ -61,7 +61,7 @@ def worker_environment(folder: FilePath) -> dict[str, str]:
     paths = [quick, str(FilePath(mainstem.__file__).parents[1]), str(folder)]
     paths += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in paths]
     return {
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or python or sys.executable,
         "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
     }
@@ -71,7 +71,9 @@ def start(
     name: str, master: str, configuration: Mapping[str, str], folder: FilePath, log: FilePath | None = None
 ) -> SparkSession:
     """A session; everything that Java prints goes to `log`."""
-    os.environ.update(worker_environment(folder))
+    os.environ.update(worker_environment(folder, configuration.get("spark.pyspark.python")))
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)

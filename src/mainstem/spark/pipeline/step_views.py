@@ -49,6 +49,7 @@ def make(
 
 def _python(name: str, step: PythonStep, views: dict[str, DataFrame], folder: FilePath) -> DataFrame:
     function = functions.resolve(step.python, folder)
+    functions.send_by_value(folder)
     inputs = [step.inputs] if isinstance(step.inputs, str) else step.inputs
     found = function(*(views[view.lower()] for view in inputs), **step.arguments)
     if not isinstance(found, DataFrame):
@@ -102,6 +103,7 @@ def _window(window: Window) -> Any:
 
 def _stateful(step: StatefulStep, source: DataFrame, folder: FilePath) -> DataFrame:
     processor = functions.resolve(step.stateful, folder)(**step.arguments)
+    functions.send_by_value(folder)
     mode = {"none": "None", "processing": "ProcessingTime", "event": "EventTime"}[step.time]
     grouped = source.groupBy(*step.by)
     return grouped.transformWithState(

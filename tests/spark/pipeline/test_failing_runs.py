@@ -1,0 +1,68 @@
+"""A pipeline that cannot run ends with one clear sentence, and nothing is lost."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mainstem.testing import Broker
+from tests.spark.pipeline.shop import Shop
+
+FILE = """\
+pipeline: shop
+checkpoint: ./checkpoint
+sources:
+  orders: {topic: orders, decode: {format: json, schema: id BIGINT}}
+sinks:
+  out: {from: orders, topic: out, key: id}
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def shop(tmp_path: Path, broker: Broker) -> Iterator[Shop]:
+    (tmp_path / "shop.yaml").write_text(FILE)
+    with Shop(tmp_path, broker) as running:
+        yield running
+
+
+def test_a_topic_that_is_not_there_is_told_before_spark_starts(shop: Shop) -> None:
+    shop.produce("order", b"{}")
+    code, printed = shop.run("--once")
+    assert code == 1
+    assert "shop.yaml:4:19: sources.orders: there is no topic 'orders'" in printed
+    assert "did you mean order?" in printed
+    assert not (shop.folder / "spark.log").exists()
+
+
+def test_a_broker_that_does_not_answer(shop: Shop) -> None:
+    code, printed = shop.run("--once", "-b", "127.0.0.1:1")
+    assert code == 1
+    assert "127.0.0.1:1" in printed
+    assert "Traceback" not in printed
+    assert shop.status()["phase"] == "failed"
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
+def test_a_bad_record_without_a_place_for_it_stops_the_pipeline_and_is_not_lost(shop: Shop) -> None:
+    shop.produce("poison", b'{"id": 1}', b"{bad")
+    (shop.folder / "shop.yaml").write_text(FILE.replace("topic: orders", "topic: poison"))
+    code, printed = shop.run("--once")
+    assert code == 1
+    assert "out failed: a record for orders cannot be used: not JSON" in printed
+    assert "(topic poison, partition 0, offset 1)" in printed
+    assert "Traceback" not in printed
+    assert shop.read("out") == []
+    (shop.folder / "shop.yaml").write_text(
+        FILE.replace("topic: orders", "topic: poison") + "dead_letters: poison.dead\n"
+    )
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    assert [message.value() for message in shop.read("out")] == [b'{"id":1}']
+    assert [message.value() for message in shop.read("poison.dead")] == [b"{bad"]
