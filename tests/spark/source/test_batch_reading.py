@@ -1,10 +1,14 @@
 """A batch read, driven as Spark drives it but without a JVM: offsets, losses, transactions, both clients."""
 
+import json
 import logging
+from pathlib import Path
 
 import pytest
 
+from mainstem.records.record import Record, build_batch
 from mainstem.spark.source.errors import DataLossError, OffsetsError, OptionError, ReadError
+from mainstem.testing import Broker
 from tests.spark.source.topics import Topics, read_batch, source, values
 
 CLIENTS = pytest.mark.parametrize("client", ["auto", "librdkafka"])
@@ -178,3 +182,27 @@ def test_batches_stay_small_and_a_plan_is_the_same_every_time(mainstem: Topics) 
     batches = [batch for task in tasks for batch in reader.read(task)]
     assert sum(batch.num_rows for batch in batches) == 800
     assert max(batch.num_rows for batch in batches) <= 64
+
+
+@CLIENTS
+def test_a_range_may_begin_and_end_where_compaction_left_nothing(tmp_path: Path, client: str) -> None:
+    with Broker(data_dir=tmp_path) as broker:
+        topics = Topics(broker.bootstrap_servers)
+        name = topics.create()
+        topics.send(name, [str(offset) for offset in range(6)])
+    log = next(tmp_path.glob(f"{name}-0/*.log"))
+    with log.open("ab") as file:
+        file.write(build_batch([Record(0, START, None, b"late")] * 3, base_offset=20))
+    (tmp_path / ".kafka_cleanshutdown").unlink()  # so that the log is looked at again
+    with Broker(data_dir=tmp_path) as broker:
+        for start, end, expected in ((0, 15, 6), (4, 8, 2), (8, 15, 0), (8, 22, 2), (0, 23, 9)):
+            rows = read_batch(
+                broker.bootstrap_servers,
+                assign=json.dumps({name: [0]}),
+                startingOffsets=json.dumps({name: {"0": start}}),
+                endingOffsets=json.dumps({name: {"0": end}}),
+                client=client,
+            )
+            offsets = rows["offset"].to_pylist() if rows.num_rows else []
+            assert offsets == [offset for offset in (*range(6), 20, 21, 22) if start <= offset < end]
+            assert len(offsets) == expected
