@@ -39,7 +39,8 @@ class Shop:
             letters.PIPELINE: pipeline or self.name,
             letters.STEP: "orders.decode",
         }
-        headers = [("own", b"v"), *((name, value.encode()) for name, value in told.items())]
+        headers: list[tuple[str, str | bytes | None]] = [("own", b"v")]
+        headers += ((name, value.encode()) for name, value in told.items())
         producer.produce(f"{self.name}.dead", key=key, value=b"{bad", headers=headers)
         assert producer.flush(30) == 0
 

@@ -111,7 +111,7 @@ class Chaos:
         """Kill something at a random moment of a micro-batch."""
         program = self._await_progress()
         time.sleep(self.random.random() ** 2 * 3)
-        (victim,) = self.random.choices(list(VICTIMS), VICTIMS.values())
+        (victim,) = self.random.choices(list(VICTIMS), list(VICTIMS.values()))
         if victim in ("executor", "worker"):
             found = program.executors() if victim == "executor" else program.python_workers()
             if found:

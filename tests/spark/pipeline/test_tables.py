@@ -40,8 +40,7 @@ def test_delta_partitions_and_new_columns(tmp_path: Path) -> None:
 
 
 def test_iceberg_takes_each_batch_once(tmp_path: Path) -> None:
-    pytest.importorskip("sqlalchemy")
-    catalog = {
+    catalog: dict[str, str | int | float | bool] = {
         "type": "sql",
         "uri": f"sqlite:///{tmp_path}/catalog.db",
         "warehouse": f"file://{tmp_path}/house",
