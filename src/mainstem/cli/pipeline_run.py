@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mainstem.cli.client import check_reachable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.pipeline_files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
 from mainstem.cli.render import examples, say
 
 if TYPE_CHECKING:
+    from mainstem.spark.pipeline.model import Pipeline
     from mainstem.spark.pipeline.places import Places
     from mainstem.spark.pipeline.reader import Document
 
@@ -123,6 +125,13 @@ def _packaged(places: Places, configuration: dict[str, str]) -> dict[str, str]:
     return archive_settings(archive) | configuration
 
 
+def bootstraps(pipeline: Pipeline, places: Places) -> list[str]:
+    """Every cluster that a pipeline talks to."""
+    parts = [*pipeline.sources.values(), *pipeline.sinks.values(), pipeline.dead_letters]
+    own = [getattr(part, "bootstrap", None) for part in parts if hasattr(part, "bootstrap")]
+    return list(dict.fromkeys(places.bootstrap(each) for each in own))
+
+
 class _Run:
     """One run with its signals, its display, its entry among the running ones and its metrics."""
 
@@ -131,12 +140,14 @@ class _Run:
         from mainstem.spark.pipeline.runner import Hooks, Runner, RunOptions
         from mainstem.spark.pipeline.running import Registration
 
+        assert document.pipeline is not None
         assert isinstance(options, RunOptions)
         assert isinstance(registration, Registration)
         self._document = document
         self._options = options
+        self._bootstraps = bootstraps(document.pipeline, places)
         self._registration = registration
-        self._display = make_display(document.pipeline.name if document.pipeline else "", sys.stdout)
+        self._display = make_display(document.pipeline.name, sys.stdout)
         hooks = Hooks(
             phase=self._phase,
             figures=self._figures,
@@ -167,9 +178,13 @@ class _Run:
         signal.signal(signal.SIGINT, self._asked)
         end = "failed"
         try:
+            for bootstrap in self._bootstraps:
+                check_reachable(bootstrap)  # at once; the client itself would go on trying for a minute
             with self._display:
                 self._runner.run()
             end = "ended"
+        except CommandError as error:
+            raise self._failed(error) from None
         except PipelineError as error:
             show(self._document, error.problems)
             raise self._failed(mistakes(self._document, error.problems)) from None

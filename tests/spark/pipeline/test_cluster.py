@@ -50,7 +50,13 @@ def _process(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
     """A daemon of Spark; its output goes to a file."""
     log = folder / f"{name}.log"
     plain = os.pathsep.join([str(Path(sys.base_prefix) / "bin"), "/usr/bin", "/bin"])
-    environment = {"PATH": plain, "HOME": str(folder), "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {
+        "PATH": plain,
+        "HOME": str(folder),
+        "SPARK_HOME": str(HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",  # what Spark's own start script sets; executors do not start without
+    }
     command = [str(java()), "-Xmx256m", "-cp", f"{HOME}/jars/*", *arguments]
     with log.open("w") as stream:
         running = subprocess.Popen(command, cwd=folder, env=environment, stdout=stream, stderr=stream)

@@ -52,7 +52,8 @@ def test_iceberg_takes_each_batch_once(tmp_path: Path) -> None:
     assert write_iceberg(sink, ROWS, "another", 0)
     from pyiceberg.catalog import load_catalog
 
-    table = load_catalog("default", **catalog).load_table("shop.orders")
+    properties = {key: str(value) for key, value in catalog.items()}
+    table = load_catalog("default", **properties).load_table("shop.orders")
     assert table.scan().to_arrow().num_rows == 6
 
 

@@ -50,8 +50,7 @@ def resolve(function: Function, folder: FilePath) -> Any:
 def send_by_value(folder: FilePath) -> None:
     """Have functions of modules in the pipeline's folder travel to Spark's workers whole, not by their names:
     the workers need not have these files."""
-    from pyspark import cloudpickle
-
+    cloudpickle: Any = importlib.import_module("pyspark.cloudpickle")
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file is None or "site-packages" in file or name.partition(".")[0] in _INSTALLED_THERE:
