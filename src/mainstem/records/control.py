@@ -6,6 +6,7 @@ elsewhere.
 
 import struct
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from mainstem.records.batch import (
@@ -89,8 +90,16 @@ def read_marker(batch: Buffer) -> EndTxnMarker | None:
 def build_marker(
     producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int
 ) -> bytearray:
-    """The control batch that ends a transaction. One is written per partition and transaction, so it is put
-    together in two steps and not by way of records.
+    """The control batch that ends a transaction, once for each of its partitions."""
+    return bytearray(_marker_batch(producer_id, producer_epoch, coordinator_epoch, commit, timestamp_ms))
+
+
+@lru_cache(maxsize=1)
+def _marker_batch(
+    producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int
+) -> bytearray:
+    """Put together in two steps and not by way of records. The same one goes into all partitions of the
+    transaction, so that the last one is kept.
     """
     batch = bytearray(_MARKER_SIZE)
     HEADER.pack_into(

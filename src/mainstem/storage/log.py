@@ -18,7 +18,6 @@ from mainstem.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
-    MAX_SEQUENCE,
     NO_PRODUCER_ID,
     PREFIX,
     TRANSACTIONAL_MASK,
@@ -202,8 +201,7 @@ class Log:
             base_offset, length, _, magic, crc, attributes, last_delta, base_timestamp, max_timestamp,
             producer_id, producer_epoch, base_sequence, count,
         ) = _unpack_header(data)  # fmt: skip
-        earliest = now_ms - self._before_ms
-        latest = now_ms + self._after_ms
+        earliest, latest = now_ms - self._before_ms, now_ms + self._after_ms
         if (
             magic != MAGIC
             or length + LOG_OVERHEAD != size
@@ -221,11 +219,12 @@ class Log:
         producer = None
         if producer_id != NO_PRODUCER_ID:
             producer = self.producer_state.entries.get(producer_id)
+            begins = guard is not None and self.producer_state.may_begin(producer_id, base_sequence, guard)
             if (
                 producer is None
                 or producer.next_sequence != base_sequence
                 or producer.epoch != producer_epoch
-                or producer.transactional != attributes & TRANSACTIONAL_MASK
+                or (producer.transactional != attributes & TRANSACTIONAL_MASK and not begins)
             ):
                 duplicate = check_producer(self, data, origin, guard)
                 if duplicate is not None:
@@ -236,9 +235,9 @@ class Log:
             max_timestamp = _unpack_header(data)[_MAX_TIMESTAMP]
         result = self.write_batch(data, last_delta, max_timestamp, leader_epoch, now_ms)
         if producer is not None:
-            last_sequence = (base_sequence + last_delta) & MAX_SEQUENCE
-            batch = (base_sequence, last_sequence, result.last_offset, last_delta, max_timestamp)
-            producer.add(producer_epoch, batch)
+            if producer.transactional != attributes & TRANSACTIONAL_MASK:
+                self.producer_state.begin_transaction(producer_id, producer, result.first_offset)
+            producer.add(producer_epoch, base_sequence, last_delta, result.last_offset, max_timestamp)
         elif producer_id != NO_PRODUCER_ID:
             self.record_producer(data)
         return result

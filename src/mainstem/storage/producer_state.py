@@ -73,17 +73,22 @@ class ProducerEntry:
     def last_sequence(self) -> int:
         return self.batches[-1][1] if self.batches else NO_SEQUENCE
 
-    def add(self, epoch: int, batch: BatchMetadata) -> None:
+    def add(
+        self, epoch: int, first_sequence: int, offset_delta: int, last_offset: int, timestamp: int
+    ) -> None:
         """Remember an appended batch; a new epoch forgets those of the old one."""
         batches = self.batches
         if epoch != self.epoch:
             self.epoch = epoch
             batches.clear()
-        batches.append(batch)
+        last_sequence = first_sequence
+        if first_sequence != NO_SEQUENCE:
+            last_sequence = (first_sequence + offset_delta) & MAX_SEQUENCE
+        batches.append((first_sequence, last_sequence, last_offset, offset_delta, timestamp))
         if len(batches) > BATCHES_RETAINED:
             del batches[0]
-        self.next_sequence = (batch[1] + 1) & MAX_SEQUENCE
-        self.last_timestamp = batch[4]
+        self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
+        self.last_timestamp = timestamp
 
     def begin(self, first_offset: int) -> None:
         """A transaction of this producer is open from here on."""
@@ -179,6 +184,19 @@ class ProducerState:
             guard.asked_again(epoch, sequence)
         return guard
 
+    def may_begin(self, producer_id: int, base_sequence: int, guard: VerificationGuard) -> bool:
+        """Whether a transactional batch that is the next of its producer begins the transaction of which the
+        guard says that it is open. While a guard is valid, none is open here.
+        """
+        return self.guards.get(producer_id) is guard and base_sequence <= guard.lowest_sequence
+
+    def begin_transaction(self, producer_id: int, entry: ProducerEntry, first_offset: int) -> None:
+        """A batch of a transaction is in the log; it is open from here on, unless it was before."""
+        self.guards.pop(producer_id, None)
+        if not entry.transactional:
+            entry.begin(first_offset)
+            self.open_transactions[first_offset] = producer_id
+
     def ended_by_marker(self, producer_id: int, marker_offset: int) -> AbortedTransaction | None:
         """What a marker of this producer at this offset ends; None when no transaction is open."""
         entry = self.entries.get(producer_id)
@@ -216,40 +234,40 @@ class ProducerState:
         Returns the transaction that it has aborted, if it did.
         """
         if header.attributes & CONTROL_MASK:
-            return self._end_transaction(header, marker) if marker is not None else None
+            if marker is None:
+                return None
+            return self.end_transaction(
+                header.producer_id, header.producer_epoch, marker, header.base_offset, header.max_timestamp
+            )
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry()
         if header.attributes & TRANSACTIONAL_MASK:
-            self.guards.pop(header.producer_id, None)
-            if not entry.transactional:
-                entry.begin(header.base_offset)
-                self.open_transactions[header.base_offset] = header.producer_id
+            self.begin_transaction(header.producer_id, entry, header.base_offset)
         entry.add(
             header.producer_epoch,
-            (
-                header.base_sequence,
-                header.last_sequence,
-                header.last_offset,
-                header.last_offset_delta,
-                header.max_timestamp,
-            ),
+            header.base_sequence,
+            header.last_offset_delta,
+            header.last_offset,
+            header.max_timestamp,
         )
         return None
 
-    def _end_transaction(self, header: BatchHeader, marker: EndTxnMarker) -> AbortedTransaction | None:
-        producer_id = header.producer_id
-        ended = self.ended_by_marker(producer_id, header.base_offset)
+    def end_transaction(
+        self, producer_id: int, producer_epoch: int, marker: EndTxnMarker, marker_offset: int, timestamp: int
+    ) -> AbortedTransaction | None:
+        """Take over a marker that is in the log. Returns the transaction that it has aborted, if it did."""
+        aborted = None if marker.commit else self.ended_by_marker(producer_id, marker_offset)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry()
-        entry.marker(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp)
+        if entry.transactional:
+            first_offset = entry.current_txn_first_offset
+            self.open_transactions.pop(first_offset, None)
+            self.completed.append((first_offset, marker_offset))
+        entry.marker(producer_epoch, marker.coordinator_epoch, timestamp)
         self.guards.pop(producer_id, None)
-        if ended is None:
-            return None
-        self.open_transactions.pop(ended.first_offset, None)
-        self.completed.append((ended.first_offset, ended.last_offset))
-        return None if marker.commit else ended
+        return aborted
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for so long and have no open transaction; returns how many."""
@@ -308,8 +326,9 @@ class ProducerState:
             )
             entry = ProducerEntry(epoch)
             if last_offset >= 0:
-                first_sequence = (last_sequence - delta) & MAX_SEQUENCE
-                entry.add(epoch, (first_sequence, last_sequence, last_offset, delta, timestamp))
+                known = last_sequence != NO_SEQUENCE
+                first_sequence = (last_sequence - delta) & MAX_SEQUENCE if known else NO_SEQUENCE
+                entry.add(epoch, first_sequence, delta, last_offset, timestamp)
             entry.last_timestamp = timestamp
             entry.coordinator_epoch = coordinator_epoch
             if txn_first >= 0:

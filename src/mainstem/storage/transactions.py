@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.records.batch import read_header, set_log_append_time
+from mainstem.records.batch import set_log_append_time
 from mainstem.records.control import EndTxnMarker, build_marker
 from mainstem.storage.replay import aborted_in_segment
 from mainstem.storage.results import AppendResult
@@ -85,7 +85,8 @@ def append_marker(
         if aborted is not None:
             take_back(log, aborted)
         raise
-    state.record(read_header(data), EndTxnMarker(commit, coordinator_epoch))
+    marker = EndTxnMarker(commit, coordinator_epoch)
+    state.end_transaction(producer_id, producer_epoch, marker, result.last_offset, now_ms)
     return result
 
 
