@@ -118,6 +118,11 @@ class CoordinatorShell(Generic[M]):
         """Of the partitions that are loaded."""
         return [shard.machine for shard in self._shards.values() if shard.loading is None]
 
+    def machine(self, index: int) -> M | None:
+        """That of a partition, for a question that changes nothing; None unless it is loaded."""
+        shard = self._shards.get(index)
+        return shard.machine if shard is not None and shard.loading is None else None
+
     def has_begun(self, topic_id: bytes) -> bool:
         """Whether it has taken over that topic; a new one is in the image before its logs are made."""
         return self._topic_id == topic_id

@@ -162,6 +162,7 @@ class _Delivery:
         self._marker = Marker(
             due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
         )
+        self._coordinator_index = node.transactions.partition_of(due.transactional_id)
         self._unsent = list(due.partitions)
         self._written: set[TopicPartition] = set()  # and not told to the coordinator yet
         self._failed: set[TopicPartition] = set()
@@ -187,15 +188,11 @@ class _Delivery:
 
     def _lacking(self) -> frozenset[TopicPartition]:
         """The partitions that still need their marker from here."""
-        found: list[frozenset[TopicPartition]] = []
         if self._is_coordinated_here():
-            coordinators, due = self._node.transactions, self._due
-            coordinators.shell.submit(
-                coordinators.partition_of(due.transactional_id),
-                NOBODY,
-                lambda machine, _, now_ms: found.append(machine.lacking(due)),
-            )
-        return found[0] if found else frozenset()
+            machine = self._node.transactions.shell.machine(self._coordinator_index)
+            if machine is not None:
+                return machine.lacking(self._due)
+        return frozenset()
 
     def _write(self, place: TopicPartition) -> None:
         try:
@@ -205,10 +202,12 @@ class _Delivery:
             self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _done(self, place: TopicPartition, error: ErrorCode) -> None:
-        if error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+        if not error:
+            self._written.add(place)
+        elif error == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
             logger.warning("%s-%d has heard of a newer coordinator of %s", *place, self._due.transactional_id)
             return
-        if error == ErrorCode.NONE or error in _NOT_NEEDED:
+        elif error in _NOT_NEEDED:
             if error == ErrorCode.INVALID_PRODUCER_EPOCH:
                 logger.warning("%s-%d: producer %d has gone on", *place, self._due.producer_id)
             self._written.add(place)
@@ -223,9 +222,8 @@ class _Delivery:
         if self._unsent or not self._written or not self._is_coordinated_here():
             return
         written, self._written = self._written, set()
-        coordinators = self._node.transactions
-        coordinators.shell.submit(
-            coordinators.partition_of(due.transactional_id),
+        self._node.transactions.shell.submit(
+            self._coordinator_index,
             NOBODY,
             lambda machine, _, now_ms: machine.markers_written(due, written, now_ms),
         )
@@ -251,8 +249,7 @@ class _Delivery:
         """Whoever coordinates it next finds the decision in the log, and sees to the markers."""
         if self._sender.closed:
             return False
-        index = self._node.transactions.partition_of(self._due.transactional_id)
-        part = self._node.image.partition(TRANSACTION_STATE, index)
+        part = self._node.image.partition(TRANSACTION_STATE, self._coordinator_index)
         return (
             part is not None
             and part.leader == self._node.node_id

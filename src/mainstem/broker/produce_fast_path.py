@@ -47,6 +47,7 @@ class Route:
     __slots__ = (
         "after",
         "before",
+        "coordinator_index",
         "flexible",
         "generation",
         "pack",
@@ -58,17 +59,19 @@ class Route:
 
     def __init__(
         self,
+        node: "Node",
         partition: Partition,
-        generation: int,
         version: int,
         topic: str,
         topic_id: bytes,
         transactional_id: str | None,
     ) -> None:
         self.partition = partition
-        self.generation = generation
+        self.generation = node.generation
         self.version = version
         self.transactional_id = transactional_id
+        # Which of the transaction coordinators knows of the producer's transactions.
+        self.coordinator_index = node.transactions.partition_of(transactional_id) if transactional_id else -1
         self.flexible = is_flexible(_KEY, version)
         answer = encode_response_header(_KEY, version, 0)[4:] + codec.encode(
             _marked_response(topic, topic_id, partition.index), version
@@ -163,7 +166,9 @@ def _append_in_transaction(node: "Node", route: Route, batch: memoryview) -> App
     """None when the coordinator must be asked, which may take a while."""
     if route.transactional_id is None:
         return None
-    is_known, guard = verify_at_once(node, route.transactional_id, route.version, route.partition, batch)
+    is_known, guard = verify_at_once(
+        node, route.transactional_id, route.coordinator_index, route.version, route.partition, batch
+    )
     return route.partition.append(batch, node.clock.now_ms(), guard=guard) if is_known else None
 
 
@@ -222,7 +227,7 @@ def learn(
     known = routes.by_prefix.get(prefix)
     if known is None or known.generation != node.generation or known.version != version:
         routes.by_prefix[prefix] = Route(
-            partition, node.generation, version, topic.name, topic.topic_id, transactional_id
+            node, partition, version, topic.name, topic.topic_id, transactional_id
         )
 
 

@@ -33,10 +33,16 @@ _TRANSIENT: Final = (
 
 
 def verify_at_once(
-    node: "Node", transactional_id: str, version: int, partition: "Partition", batch: memoryview
+    node: "Node",
+    transactional_id: str,
+    coordinator_index: int,
+    version: int,
+    partition: "Partition",
+    batch: memoryview,
 ) -> tuple[bool, VerificationGuard | None]:
     """Whether one batch is known to be part of its transaction, and the guard to append it with. False when
-    its coordinator has to be asked in the ordinary way. KafkaError when the producer is an old one.
+    its coordinator, that of this partition of `__transaction_state`, has to be asked in the ordinary way.
+    KafkaError when the producer is an old one.
     """
     producer_id, producer_epoch, base_sequence = _PRODUCER.unpack_from(batch, PRODUCER_ID_POSITION)
     if producer_id == NO_PRODUCER_ID:
@@ -46,9 +52,8 @@ def verify_at_once(
     if guard is None or adds:
         return guard is None, None
     place = (partition.topic, partition.index)
-    coordinators = node.transactions
-    is_part = coordinators.shell.try_at_once(
-        coordinators.partition_of(transactional_id),
+    is_part = node.transactions.shell.try_at_once(
+        coordinator_index,
         lambda machine, _: machine.is_part(transactional_id, producer_id, producer_epoch, place),
     )
     return is_part, guard
