@@ -9,6 +9,7 @@ from enum import Enum
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import (
+    ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_MASK,
     HEADER_SIZE,
@@ -178,9 +179,11 @@ def _check_keys(data: memoryview, partition: str) -> None:
 
 def _recompress(data: memoryview, config: LogConfig, partition: str) -> memoryview:
     """The same records under the topic's codec. They are not taken apart: nothing in them changes."""
-    header = read_header(data)
     codec = CODEC_BY_CONFIG_NAME[config.compression_type]
-    if header.attributes & COMPRESSION_MASK == codec or header.is_control:
+    if data[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK == codec:
+        return data
+    header = read_header(data)
+    if header.is_control:
         return data
     levels = {
         Codec.GZIP: config.compression_gzip_level,
