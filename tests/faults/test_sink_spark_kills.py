@@ -43,6 +43,7 @@ def load(broker: Broker) -> Iterator[None]:
             "enable.idempotence": True,
             "message.timeout.ms": 0,
             "queue.buffering.max.messages": 1_000_000,
+            "log_level": 0,  # it would tell of every killed broker
         }
     )
 

@@ -9,26 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.history import Kind, Operation, Outcome, read_history
-from tests.faults.history_checks import check, summary
-from tests.faults.transaction_brokers import broker_of
-from tests.faults.transaction_run import SETTINGS, run
-
-_LOG_CHARACTERS_SHOWN = 4000
-
-
-def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[Operation], list[str]]:
-    """The history of a run, and its anomalies in words."""
-    path = folder / "history"
-    with broker_of(name, SETTINGS) as broker:
-        try:
-            run(broker, path, kills, seed)
-            assert "Traceback" not in broker.log
-        except AssertionError as error:
-            error.add_note(broker.log[-_LOG_CHARACTERS_SHOWN:])
-            raise
-    history = read_history(path)
-    return history, [f"{anomaly.kind}: {anomaly.text}" for anomaly in check(history)]
+from tests.faults.history import Kind, Operation, Outcome
+from tests.faults.history_checks import summary
+from tests.faults.transaction_life import live_through
 
 
 def check_that_it_meant_something(history: list[Operation]) -> None:

@@ -1,0 +1,41 @@
+"""One run of transactional clients against a broker that is killed, in a process of its own.
+
+librdkafka ends its process when one of its own assertions fails. That happens now and then when a broker dies
+under its transactions, and must not take the test run along: such a run says nothing and is made again.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+from tests.faults.history import Operation, read_history
+from tests.faults.history_checks import check
+from tests.faults.transaction_brokers import broker_of
+from tests.faults.transaction_run import SETTINGS, run
+
+_LOG_CHARACTERS_SHOWN = 4000
+_RUNS_MAX = 3
+
+
+def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[Operation], list[str]]:
+    """The history of a run, and its anomalies in words."""
+    for number in range(_RUNS_MAX):
+        path = folder / f"history-{number}"
+        try:
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                pool.submit(_live, name, path, kills, seed).result()
+        except BrokenProcessPool:
+            continue
+        history = read_history(path)
+        return history, [f"{anomaly.kind}: {anomaly.text}" for anomaly in check(history)]
+    raise AssertionError(f"the clients' process has died {_RUNS_MAX} times")
+
+
+def _live(name: str, path: Path, kills: int, seed: int) -> None:
+    with broker_of(name, SETTINGS) as broker:
+        try:
+            run(broker, path, kills, seed)
+            assert "Traceback" not in broker.log
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{broker.log[-_LOG_CHARACTERS_SHOWN:]}") from error
