@@ -19,7 +19,7 @@ from tests.docs.markdown import Block, console_steps, matches
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60
 # Spark alone takes a minute to start where others keep the machine busy.
-SPARK_TIMEOUT_S = 400
+SPARK_TIMEOUT_S = 600
 _UP = re.compile(r"^(?:\./)?mainstem up\b.*$", re.M)
 _DEFAULT_PORT = "9092"
 
@@ -98,7 +98,9 @@ class Reader:
             )
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        """To the end of it; what takes too long is ended with all that it started."""
+        timeout_s = SPARK_TIMEOUT_S if uses_spark(" ".join(command)) else TIMEOUT_S
+        process = subprocess.Popen(
             command,
             cwd=self.folder,
             env=self._environment,
@@ -106,9 +108,15 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SPARK_TIMEOUT_S if uses_spark(" ".join(command)) else TIMEOUT_S,
-            check=False,
+            start_new_session=True,
         )
+        try:
+            printed, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, _ = process.communicate()
+            raise AssertionError(f"{command[-1]}\nhas not ended within {timeout_s} s\n{printed}") from None
+        return subprocess.CompletedProcess(command, process.returncode, printed)
 
     def _start_broker(self, text: str, block: Block) -> None:
         self._stop_broker()

@@ -8,7 +8,7 @@ from tests.docs.markdown import COMMAND_LANGUAGES, READING_LANGUAGES, blocks, co
 from tests.docs.reader import ROOT, Reader, uses_spark
 
 PAGE_TIMEOUT_S = 300
-SPARK_PAGE_TIMEOUT_S = 1500
+SPARK_PAGE_TIMEOUT_S = 2000
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Its only command is the benchmark, see test_performance_page.py.
 RUN_HERE = [page for page in PAGES if page.name != "performance.md"]

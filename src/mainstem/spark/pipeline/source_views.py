@@ -157,7 +157,7 @@ def good_rows(frame: SourceFrame, *, fail: bool) -> DataFrame:
     if fail:
         message = F.concat(
             F.lit(f"a record for {frame.name} cannot be used: "),
-            _reason(frame),
+            _reason(frame, briefly=True),
             F.format_string(
                 " (topic %s, partition %d, offset %d)",
                 F.col(f"{RECORD}.topic"),
@@ -187,7 +187,9 @@ def bad_rows(frame: SourceFrame) -> DataFrame:
     return bad.select(f"{RECORD}.*", F.col(FAILED).alias("failed"), _reason(frame).alias("reason"))
 
 
-def _reason(frame: SourceFrame) -> Column:
+def _reason(frame: SourceFrame, *, briefly: bool = False) -> Column:
+    """Why a row is bad. Briefly it is said in Spark's own words: a Python function would be called for good
+    rows as well, wherever it stands in an expression."""
     decode = frame.source.decode
     value = F.col(f"{RECORD}.value")
     if decode.format in ("avro", "protobuf"):
@@ -195,6 +197,9 @@ def _reason(frame: SourceFrame) -> Column:
         why: Column = F.coalesce(
             F.col(f"{_DATA}.reason"), F.lit(f"one of the columns {', '.join(missing)} is missing")
         )
+    elif briefly:
+        shown = F.substring(F.make_valid_utf8(value.cast("string")), 1, 200)
+        why = F.concat(F.lit(f"not {decode.format.upper()} of its schema: "), shown)
     else:
         delimiter = str(decode.options.get("sep", decode.options.get("delimiter", ",")))
         diagnosis = Diagnosis(decode.format, frame.definition.columns, delimiter)
