@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import shared
 
-_WORKERS_BEYOND_CORES = 2
+_WORKERS_BEYOND_CORES = 1
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -20,7 +20,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Tests of real processes wait for half of their time, so cores would idle."""
+    """Tests of real processes wait for half of their time, so cores would idle; with more of them at once,
+    Spark gives up on Python processes that start too slowly.
+    """
     return (os.cpu_count() or 1) + _WORKERS_BEYOND_CORES
 
 

@@ -6,10 +6,13 @@ One for each worker of the test run at most: a JVM takes seconds to start and ha
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.kafka_peer import java
 from tests.support.tool_server import PeerMissingError
@@ -47,3 +50,21 @@ def spark_session() -> SparkSession:
     session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def completed(run: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """The query that `run` starts and waits for. Spark waits ten seconds for a new Python process, which a
+    busy machine may take longer for: then it goes on from its checkpoint.
+    """
+    for _ in range(2):
+        try:
+            return run()
+        except StreamingQueryException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+    return run()
+
+
+def ended(query: StreamingQuery) -> StreamingQuery:
+    query.awaitTermination()
+    return query

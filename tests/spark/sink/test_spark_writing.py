@@ -1,15 +1,18 @@
 """Real Spark writes with `format("mainstem")`, and Spark's own connector reads the same rows back."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.sink.support import read_values
+from tests.support.spark import completed, ended
 from tests.support.target import Target
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
@@ -59,6 +62,10 @@ def expected_rows(rows: DataFrame) -> list[tuple[Any, ...]]:
         ),
         key=repr,
     )
+
+
+def _run(writer: DataStreamWriter) -> StreamingQuery:
+    return ended(writer.start())
 
 
 @pytest.mark.parametrize("guarantee", ["at least once", "exactly once"])
@@ -136,7 +143,8 @@ def test_a_query_goes_on_where_it_was(
             .option("topic", source)
             .save()
         )
-        stream(spark, target, source, sink, tmp_path).options(**settings).start().awaitTermination()
+        writer = stream(spark, target, source, sink, tmp_path).options(**settings)
+        completed(partial(_run, writer))
     rows = read_with_connector(spark, target, sink)
     assert sorted(int(row.value) for row in rows) == list(range(500))
     assert not list((tmp_path / "mainstem-staging").glob("*/*"))
@@ -157,10 +165,10 @@ def test_a_batch_that_was_committed_before_a_crash_is_not_written_again(
         .save()
     )
     query = stream(spark, target, source, sink, tmp_path).option("exactlyOnce", "true")
-    query.start().awaitTermination()
+    completed(partial(_run, query))
     for file in (tmp_path / "commits").iterdir():
         file.unlink()
-    query.start().awaitTermination()
+    completed(partial(_run, query))
     assert sorted(map(int, read_values(target.bootstrap_servers, sink))) == list(range(50))
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.source.topics import Topics
+from tests.support.spark import completed, ended
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(300)]
 
@@ -38,21 +39,13 @@ def stream(
     def run(**trigger: Any) -> StreamingQuery:
         writer = frame.writeStream.format("parquet").option("path", str(folder / "rows"))
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(**trigger).start()
-        if "processingTime" in trigger:
-            query.processAllAvailable()
-        else:
-            query.awaitTermination()
+        if "processingTime" not in trigger:
+            return ended(query)
+        query.processAllAvailable()
         return query
 
     def start(**trigger: Any) -> StreamingQuery:
-        for _ in range(2):
-            try:
-                return run(**trigger)
-            except StreamingQueryException as error:
-                # Spark waits ten seconds for a new Python process, which a busy machine may take longer for.
-                if "Python worker failed to connect back" not in str(error):
-                    raise
-        return run(**trigger)
+        return completed(lambda: run(**trigger))
 
     return start
 
