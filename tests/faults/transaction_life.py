@@ -4,9 +4,8 @@ librdkafka ends its process when one of its own assertions fails. That happens n
 under its transactions, and must not take the test run along: such a run says nothing and is made again.
 """
 
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.faults.history import Operation, read_history
@@ -16,17 +15,26 @@ from tests.faults.transaction_run import SETTINGS, run
 
 _LOG_CHARACTERS_SHOWN = 4000
 _RUNS_MAX = 3
+_ROOT = Path(__file__).parents[2]
 
 
 def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[Operation], list[str]]:
     """The history of a run, and its anomalies in words."""
     for number in range(_RUNS_MAX):
         path = folder / f"history-{number}"
-        try:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                pool.submit(_live, name, path, kills, seed).result()
-        except BrokenProcessPool:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.faults.transaction_life",
+            name,
+            str(path),
+            str(kills),
+            str(seed),
+        ]
+        life = subprocess.run(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, errors="replace")
+        if life.returncode < 0:
             continue
+        assert life.returncode == 0, life.stderr[-_LOG_CHARACTERS_SHOWN:]
         history = read_history(path)
         return history, [f"{anomaly.kind}: {anomaly.text}" for anomaly in check(history)]
     raise AssertionError(f"the clients' process has died {_RUNS_MAX} times")
@@ -39,3 +47,7 @@ def _live(name: str, path: Path, kills: int, seed: int) -> None:
             assert "Traceback" not in broker.log
         except AssertionError as error:
             raise AssertionError(f"{error}\n{broker.log[-_LOG_CHARACTERS_SHOWN:]}") from error
+
+
+if __name__ == "__main__":
+    _live(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

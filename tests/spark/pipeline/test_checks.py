@@ -1,5 +1,8 @@
 """The checks find what is wrong with a pipeline before Spark starts, and offer what may be meant."""
 
+import importlib.machinery
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -219,6 +222,7 @@ def test_files_that_a_pipeline_names_are_read(tmp_path: Path) -> None:
 def test_a_file_may_have_the_name_of_a_module_of_python(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("def clean(frame):\n    return frame\n")
     assert _problems(_with(step="{python: json.py:clean, from: one}"), tmp_path) == []
-    import json
-
-    assert json.loads("[1]") == [1]
+    # Nor does it become the json of a process that inherits our path, or of a library that imports it later.
+    found = importlib.machinery.PathFinder.find_spec("json", sys.path)
+    assert found is not None
+    assert found.origin == json.__file__

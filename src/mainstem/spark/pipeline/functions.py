@@ -8,9 +8,9 @@ import sys
 from pathlib import Path as FilePath
 from typing import Any
 
+from mainstem.spark.pipeline.imports import import_file, make_importable
 from mainstem.spark.pipeline.model import Function
 from mainstem.spark.pipeline.problems import did_you_mean
-from mainstem.spark.pipeline.reader import import_file
 
 # In a checkout of this project, its own modules may be below the pipeline's folder.
 _INSTALLED_THERE = ("mainstem", "pyspark_mainstem", "__main__")
@@ -67,8 +67,7 @@ def _module(place: str, folder: FilePath) -> Any:
                 names = [other.name for other in file.parent.glob("*.py")]
                 raise FunctionError(f"there is no file {place}", did_you_mean(file.name, names, "files are"))
             return import_file(file)
-        if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
+        make_importable(folder)
         return importlib.import_module(place)
     except FunctionError:
         raise

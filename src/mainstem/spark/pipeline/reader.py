@@ -6,11 +6,8 @@ here.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -18,6 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mainstem.spark.pipeline.conform import Written, conform
+from mainstem.spark.pipeline.imports import import_file
 from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.problems import Path, Problem
 
@@ -214,31 +212,6 @@ def _load_python(name: str, attribute: str) -> Document:
         return Document(name, path.parent, None, problems, place, [])
     document = from_python(found, name, path.parent)
     return document._replace(places=place)
-
-
-def import_file(path: FilePath) -> Any:
-    """Import a Python file under its own name, with its folder importable. A name that is taken already, by
-    Python itself or by another file, is not taken away from its owner."""
-    name = path.stem
-    known = sys.modules.get(name)
-    if name in sys.stdlib_module_names or (known is not None and getattr(known, "__file__", "") != str(path)):
-        name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-        known = sys.modules.get(name)
-    if known is not None:
-        return known
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _line_in(error: BaseException, path: FilePath) -> int:
