@@ -22,16 +22,8 @@ def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[O
     """The history of a run, and its anomalies in words."""
     for number in range(_RUNS_MAX):
         path = folder / f"history-{number}"
-        command = [
-            sys.executable,
-            "-m",
-            "tests.faults.transaction_life",
-            name,
-            str(path),
-            str(kills),
-            str(seed),
-        ]
-        life = subprocess.run(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, errors="replace")
+        command = [sys.executable, "-m", __name__, name, str(path), str(kills), str(seed)]
+        life = subprocess.run(command, check=False, cwd=_ROOT, stderr=subprocess.PIPE, text=True)
         if life.returncode < 0:
             continue
         assert life.returncode == 0, life.stderr[-_LOG_CHARACTERS_SHOWN:]
