@@ -77,6 +77,12 @@ class Loader:
         load = ["--partitions", str(partitions), "--messages", str(messages)]
         return _whole(self._own(self.tools.fetches, topic, load), messages, size_bytes)
 
+    def bulk(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
+        """Batches of a megabyte that were made before the clock runs, so that the broker is measured."""
+        load = ["--partitions", str(partitions), "--messages", str(messages), "--size", str(size_bytes)]
+        done = self._own(self.tools.bulk, topic, load)
+        return Throughput(int(done["messages"]), size_bytes, done["seconds"])
+
     def requests(self, topic: str, partitions: int, seconds: int) -> dict[str, float]:
         """One 100 B record per request over 50 connections, one in flight on each."""
         load = ["--connections", "50", "--depth", "1", "--size", "100", "--partitions", str(partitions)]

@@ -35,6 +35,7 @@ class Tools:
     requests: Path
     commits: Path
     fetches: Path
+    bulk: Path
     e2e: Path
     idle: Path
     rdkafka: Path
@@ -49,6 +50,7 @@ def build_tools() -> Tools:
         requests=_build_own("requests"),
         commits=_build_own("commits"),
         fetches=_build_own("fetches"),
+        bulk=_build_own("bulk"),
         e2e=_build_own("e2e"),
         idle=_build_own("idle"),
         rdkafka=_build_rdkafka_performance(),

@@ -178,11 +178,11 @@ static void begin(struct request *out, int api_key, int version, int flexible) {
 
 static void finish(struct request *out) { write_u32(out->data, (uint32_t)out->length - 4); }
 
-static void put_record(struct request *out, int value_bytes) {
+static void put_record(struct request *out, int offset_delta, int value_bytes) {
     struct request body = {.length = 0};
     put_int(&body, 0, 1);   /* attributes */
     put_varint(&body, 0);   /* timestamp delta */
-    put_varint(&body, 0);   /* offset delta */
+    put_varint(&body, offset_delta);
     put_varint(&body, -1);  /* null key */
     put_varint(&body, value_bytes);
     for (int i = 0; i < value_bytes; i++) put_int(&body, (uint64_t)('a' + i % 26), 1);
@@ -191,31 +191,31 @@ static void put_record(struct request *out, int value_bytes) {
     put_bytes(out, body.data, body.length);
 }
 
-static void put_batch(struct request *out, int value_bytes) {
-    size_t start = out->length;
+/* All of a batch but its records, its length and its CRC. */
+static void put_batch_header(struct request *out, int records) {
     uint64_t now_ms = (uint64_t)time(NULL) * 1000u;
     put_int(out, 0, 8);                   /* base offset */
-    put_int(out, 0, 4);                   /* batch length, below */
+    put_int(out, 0, 4);                   /* batch length, by finish_batch() */
     put_int(out, (uint64_t)-1, 4);        /* partition leader epoch */
     put_int(out, 2, 1);                   /* magic */
-    put_int(out, 0, 4);                   /* CRC, below */
-    size_t checked = out->length;
+    put_int(out, 0, 4);                   /* CRC, by finish_batch() */
     put_int(out, 0, 2);                   /* attributes */
-    put_int(out, 0, 4);                   /* last offset delta */
+    put_int(out, (uint64_t)records - 1, 4); /* last offset delta */
     put_int(out, now_ms, 8);              /* base timestamp */
     put_int(out, now_ms, 8);              /* max timestamp */
     put_int(out, (uint64_t)-1, 8);        /* producer id */
     put_int(out, (uint64_t)-1, 2);        /* producer epoch */
     put_int(out, (uint64_t)-1, 4);        /* base sequence */
-    put_int(out, 1, 4);                   /* records */
-    put_record(out, value_bytes);
-    write_u32(out->data + start + 8, (uint32_t)(out->length - start - 12));
-    write_u32(out->data + start + 17, crc32c(out->data + checked, out->length - checked));
+    put_int(out, (uint64_t)records, 4);
 }
 
-void build_produce(struct request *out, const char *topic, int partition, int acks, int value_bytes) {
-    struct request batch = {.length = 0};
-    put_batch(&batch, value_bytes);
+static void finish_batch(uint8_t *batch, size_t length) {
+    write_u32(batch + 8, (uint32_t)length - 12);
+    write_u32(batch + 17, crc32c(batch + 21, length - 21));
+}
+
+/* A Produce request up to its records. */
+static void put_produce_prefix(struct request *out, const char *topic, int partition, int acks, size_t batch) {
     begin(out, API_PRODUCE, PRODUCE_VERSION, 1);
     put_uvarint(out, 0);                  /* no transactional id */
     put_int(out, (uint64_t)acks, 2);
@@ -224,10 +224,42 @@ void build_produce(struct request *out, const char *topic, int partition, int ac
     put_compact_string(out, topic);
     put_uvarint(out, 2);                  /* one partition */
     put_int(out, (uint64_t)partition, 4);
-    put_uvarint(out, (uint32_t)batch.length + 1);
+    put_uvarint(out, (uint32_t)batch + 1);
+}
+
+void build_produce(struct request *out, const char *topic, int partition, int acks, int value_bytes) {
+    struct request batch = {.length = 0};
+    put_batch_header(&batch, 1);
+    put_record(&batch, 0, value_bytes);
+    finish_batch(batch.data, batch.length);
+    put_produce_prefix(out, topic, partition, acks, batch.length);
     put_bytes(out, batch.data, batch.length);
     put_int(out, 0, 3);                   /* no tagged fields: partition, topic, request */
     finish(out);
+}
+
+uint8_t *build_bulk_produce(const char *topic, int partition, int records, int value_bytes, size_t *length) {
+    size_t capacity = 1024 + (size_t)records * (size_t)(value_bytes + 32), filled;
+    uint8_t *batch = malloc(capacity), *frame = malloc(capacity + 1024);
+    if (!batch || !frame) die("out of memory");
+    struct request part = {.length = 0};
+    put_batch_header(&part, records);
+    memcpy(batch, part.data, filled = part.length);
+    for (int i = 0; i < records; i++) {
+        part.length = 0;
+        put_record(&part, i, value_bytes);
+        memcpy(batch + filled, part.data, part.length);
+        filled += part.length;
+    }
+    finish_batch(batch, filled);
+    put_produce_prefix(&part, topic, partition, 1, filled);
+    memcpy(frame, part.data, part.length);
+    memcpy(frame + part.length, batch, filled);
+    memset(frame + part.length + filled, 0, 3); /* no tagged fields */
+    *length = part.length + filled + 3;
+    write_u32(frame, (uint32_t)*length - 4);
+    free(batch);
+    return frame;
 }
 
 void build_fetch(struct request *out, const char *topic, int partition, int max_wait_ms, int max_bytes) {

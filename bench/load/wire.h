@@ -50,6 +50,8 @@ void write_u64(uint8_t *at, uint64_t value);
 uint32_t read_uvarint(const uint8_t **at, const uint8_t *end);
 
 void build_produce(struct request *out, const char *topic, int partition, int acks, int value_bytes);
+/* A whole request with one batch of many records, acks=1, in memory of its own. */
+uint8_t *build_bulk_produce(const char *topic, int partition, int records, int value_bytes, size_t *length);
 void build_fetch(struct request *out, const char *topic, int partition, int max_wait_ms, int max_bytes);
 void build_offset_commit(struct request *out, const char *group, const char *topic, int partition);
 void build_api_versions(struct request *out);

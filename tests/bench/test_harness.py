@@ -155,7 +155,7 @@ def test_a_process_has_cpu_time_and_memory() -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-@pytest.mark.parametrize("name", ["requests", "commits", "fetches", "e2e", "idle"])
+@pytest.mark.parametrize("name", ["requests", "commits", "fetches", "bulk", "e2e", "idle"])
 def test_load_generators_compile_without_warnings(name: str, tmp_path: Path) -> None:
     program = tmp_path / name
     subprocess.run(compile_command(name, program), check=True, timeout=60)
