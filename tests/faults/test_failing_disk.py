@@ -34,10 +34,35 @@ def _offline_replicas(client: WireClient, name: str) -> list[int]:
     return offline
 
 
-def test_eio_takes_the_directory_offline(tmp_path: Path) -> None:
+def _with_a_spare(directory: Path, tmp_path: Path) -> str:
+    """Two directories, for a broker without any does not go on. The first partition is in the first."""
+    return f"{directory},{tmp_path / 'spare'}"
+
+
+def test_a_broker_whose_every_directory_fails_ends(tmp_path: Path) -> None:
     with (
         PowerFailingDisk(tmp_path / "disk", tmp_path / "image") as disk,
         Broker(data_dir=disk.path / "data") as broker,
+    ):
+        with connect(broker) as client:
+            create_topic(client, "t", 1, FLUSH_EACH)
+            assert write(client, "t", b"before:0") == ErrorCode.NONE
+            disk.cut_power()
+            assert write(client, "t", b"lost:0") == OFFLINE
+        wait_until(lambda: not broker.running, "the end of the broker")
+        assert "no log directory is left" in broker.log
+        assert "Traceback" not in broker.log
+        assert broker.stop() == 1
+        disk.come_back()
+        broker.start()
+        with connect(broker) as client:
+            assert write(client, "t", b"after:0") == ErrorCode.NONE
+
+
+def test_eio_takes_the_directory_offline(tmp_path: Path) -> None:
+    with (
+        PowerFailingDisk(tmp_path / "disk", tmp_path / "image") as disk,
+        Broker(data_dir=_with_a_spare(disk.path / "data", tmp_path)) as broker,
     ):
         with connect(broker) as client:
             create_topic(client, "t", 1, FLUSH_EACH)
@@ -71,7 +96,7 @@ def test_a_failed_fsync_takes_the_directory_offline_although_the_next_succeeds(t
     with (
         SmallDisk(tmp_path / "below", 8 * 1024 * 1024) as below,
         FailingDisk(tmp_path / "disk", below) as disk,
-        Broker(data_dir=disk.path / "data") as broker,
+        Broker(data_dir=_with_a_spare(disk.path / "data", tmp_path)) as broker,
     ):
         with connect(broker) as client:
             create_topic(client, "t", 1, FLUSH_EACH)

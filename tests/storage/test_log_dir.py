@@ -1,5 +1,6 @@
 """A log directory: locked by one, identified, and with folders that are told apart by name."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,9 +76,23 @@ def test_folders_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert found == [("a-b-c", 12, "a-b-c-12"), ("orders", 0, "orders-0")]
     assert [path.name for path in log_dir.deleted_folders()] == [f"orders-1.{unique}-delete"]
     assert "lost+found" in caplog.text
-    assert "-future" in caplog.text
+    future = f"orders-2.{unique}-future"
+    assert log_dir.future_folders() == [("orders", 2, tmp_path / future)]
     assert "-stray" in caplog.text
     log_dir.release()
+
+
+def test_a_directory_that_is_taken_away_or_replaced_is_offline(tmp_path: Path) -> None:
+    there, gone, replaced = (LogDir(tmp_path / name) for name in ("there", "gone", "replaced"))
+    shutil.rmtree(gone.path)
+    replaced.path.rename(tmp_path / "aside")
+    LogDir(replaced.path).release()
+    for log_dir in (there, gone, replaced):
+        log_dir.check_identity()
+        log_dir.release()
+    assert there.health.failure is None
+    assert "not there any more" in (gone.health.failure or "")
+    assert "another directory" in (replaced.health.failure or "")
 
 
 def test_names_of_deleted_folders_fit_the_file_system() -> None:

@@ -9,6 +9,7 @@ import logging
 import resource
 import socket
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,8 @@ from mainstem.broker.fetch_session import FetchSessionCache
 from mainstem.broker.index_repairs import IndexRepairs
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.listener import BoundListener
+from mainstem.broker.log_dir_assignments import LogDirAssignments
+from mainstem.broker.log_dir_moves import LogDirMoves
 from mainstem.broker.maintenance import Maintenance
 from mainstem.broker.metadata_loading import MetadataLogError
 from mainstem.broker.metadata_log import MetadataLog
@@ -35,9 +38,10 @@ from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.registration import BrokerRegistration
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
+from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.log_manager import LogManager
 
@@ -85,6 +89,10 @@ class Node:
         self._transactions: TransactionCoordinators | None = None
         self._maintenance: Maintenance | None = None
         self._index_repairs: IndexRepairs | None = None
+        self._log_dir_moves: LogDirMoves | None = None
+        self.log_dir_assignments = LogDirAssignments(self)
+        # Set when no log directory is left; whoever runs the node should end it.
+        self.dead = asyncio.Event()
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
 
@@ -92,6 +100,11 @@ class Node:
     def log_manager(self) -> LogManager:
         assert self._log_manager is not None, "the node is not started"
         return self._log_manager
+
+    @property
+    def log_dir_moves(self) -> LogDirMoves:
+        assert self._log_dir_moves is not None, "the node is not started"
+        return self._log_dir_moves
 
     @property
     def image(self) -> MetadataImage:
@@ -152,7 +165,7 @@ class Node:
         self._index_repairs = IndexRepairs(self.loop)
         self._log_manager.environment.repair_index = self._index_repairs.ask
         for log_dir in self._log_manager.dirs:
-            log_dir.health.on_failure = self._directory_failed
+            log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
         self._metadata_log = self._open_metadata_log()
         self.controller = ControllerShell(
             Controller(self.node_id, self.config, random_uuid, self._newest_image),
@@ -165,7 +178,7 @@ class Node:
         self._apply_broker_config(self.image)
         self._load_logs()
         try:
-            await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config)
+            await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config, is_new=False)
         except KafkaError as error:
             logger.error(error.message)  # everything else is served; this log is made when there is room
         if CONSUMER_OFFSETS in self.image.topics_by_name:
@@ -174,6 +187,9 @@ class Node:
             self._load_transactions()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
+        self._log_dir_moves = LogDirMoves(self)
+        self._log_dir_moves.resume()
+        self.log_dir_assignments.look_at(self.image.topics_by_id)
         self._network.start()
         self._self_check = self.loop.create_task(check_advertised(self.bound_listeners))
 
@@ -200,6 +216,8 @@ class Node:
         meta = self.log_manager.meta
         directory = Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0])
         health = {log_dir.path: log_dir.health for log_dir in self.log_manager.dirs}.get(directory)
+        if health is not None and health.failure is not None:
+            raise StartupError(f"the metadata log cannot be read: {health.failure}")
         try:
             return MetadataLog.open(
                 directory,
@@ -226,7 +244,9 @@ class Node:
                 Endpoint(bound.name, bound.advertised_host, bound.advertised_port)
                 for bound in self.bound_listeners
             ],
-            log_dirs=[entry.meta.directory_id for entry in self.log_manager.dirs if entry.meta is not None],
+            log_dirs=[
+                entry.meta.directory_id for entry in self.log_manager.online_dirs if entry.meta is not None
+            ],
             rack=self.config.get("broker.rack"),
         )
         try:
@@ -287,6 +307,10 @@ class Node:
         if self._maintenance is not None:
             await self._maintenance.stop()
             self._maintenance = None
+        if self._log_dir_moves is not None:
+            await self._log_dir_moves.stop()
+            self._log_dir_moves = None
+        await self.log_dir_assignments.stop()
         if self._index_repairs is not None:
             await self._index_repairs.stop()
             self._index_repairs = None
@@ -349,14 +373,27 @@ class Node:
             self._apply_broker_config(image)
         if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
             await self.replicas.apply(image, topic_ids, self.config)
+            self.log_dir_assignments.look_at(topic_ids)
             if topic_ids or broker_config_changed:
                 for coordinators in (self._groups, self._transactions):
                     if coordinators is not None:
                         coordinators.metadata_changed()
 
-    def _directory_failed(self) -> None:
-        """Answers that name the offline replicas are made anew. May be called from any thread."""
-        self.loop.call_soon_threadsafe(self.metadata_cache.clear)
+    def _directory_failed(self, health: DirectoryHealth) -> None:
+        """May be called from any thread."""
+        self.loop.call_soon_threadsafe(self._take_offline, health)
+
+    def _take_offline(self, health: DirectoryHealth) -> None:
+        """Answers that name the offline replicas are made anew, and whoever waits for one is answered."""
+        self.metadata_cache.clear()
+        if self._log_manager is None:
+            return  # the node is being stopped
+        for partition in self.replicas.in_directory(health):
+            partition.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
+            partition.wake_fetches()
+        if not self._log_manager.online_dirs:
+            logger.critical("no log directory is left, the broker stops")
+            self.dead.set()
 
     def _apply_broker_config(self, image: MetadataImage) -> None:
         self.config = self.config.with_dynamic(

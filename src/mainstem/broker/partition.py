@@ -136,6 +136,11 @@ class Partition:
         return self.log.last_stable_offset(self.leader.high_watermark)
 
     @property
+    def is_flushing(self) -> bool:
+        """Whether an fsync is under way; somebody may wait for what it makes durable."""
+        return self._flush_running
+
+    @property
     def commits_at_once(self) -> bool:
         """Whether an append is committed when it returns: no other replica and no fsync to wait for."""
         config = self.log.config

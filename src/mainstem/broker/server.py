@@ -10,8 +10,8 @@ from mainstem.config import BrokerConfig
 
 
 def run(config: BrokerConfig, *, on_ready: Callable[[Node], None], use_uvloop: bool = True) -> int:
-    """Run until SIGTERM or SIGINT and return the exit code. Raises StartupError when the node cannot
-    start.
+    """Run until SIGTERM or SIGINT, or until no log directory is left, and return the exit code. Raises
+    StartupError when the node cannot start.
     """
     loop = _new_loop(use_uvloop)
     try:
@@ -45,7 +45,14 @@ async def _serve(config: BrokerConfig, on_ready: Callable[[Node], None]) -> int:
         gc.collect()
         gc.freeze()  # what is loaded now lives as long as the process: the collector need not look at it
         on_ready(node)
-        await stop.wait()
+        await _first_of(stop, node.dead)
     finally:
         await node.stop()
-    return 0
+    return 1 if node.dead.is_set() else 0
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -7,7 +7,16 @@ handed to it. Every rule lives in the file of its concern; this class only holds
 
 from collections.abc import Callable
 
-from mainstem.cluster import configs, partitions, producer_ids, registration, topic_deletion, topics
+from mainstem.cluster import (
+    configs,
+    directories,
+    partitions,
+    producer_ids,
+    registration,
+    topic_deletion,
+    topics,
+)
+from mainstem.cluster.directories import Directories
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.producer_ids import ProducerIdBlock
 from mainstem.cluster.records import MetadataRecord
@@ -71,6 +80,10 @@ class Controller:
         image = self._newest_image()
         broker = image.brokers.get(self.node_id)
         return producer_ids.allocate_producer_ids(image, self.node_id, -1 if broker is None else broker.epoch)
+
+    def assign_directories(self, places: Directories) -> tuple[None, list[MetadataRecord]]:
+        """Write down where replicas of this node's own broker are."""
+        return directories.assign_directories(self._newest_image(), self.node_id, places)
 
     def register_broker(
         self, broker: BrokerRegistration, *, fenced: bool = False

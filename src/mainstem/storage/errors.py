@@ -28,6 +28,10 @@ class LogDirInvalidError(Exception):
     """A log directory cannot be used: unwritable, of another cluster or node, or with unreadable metadata."""
 
 
+class LogDirUnusableError(LogDirInvalidError):
+    """The file system refuses a log directory. It is offline, and the broker goes on with the others."""
+
+
 def is_no_room(error: OSError) -> bool:
     """Whether the error says that space ran out, as opposed to a disk that cannot be trusted any more."""
     return error.errno in _NO_ROOM

@@ -1,11 +1,10 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: sizes per log directory and partition; v4 disk totals
-(KIP-827).
+"""DescribeLogDirs (key 35), versions 1 to 5: sizes per log directory and partition, also of those that are on
+their way there; v4 disk totals (KIP-827).
 """
 
 import os
 
 from mainstem.broker.context import RequestContext
-from mainstem.broker.partition import Partition
 from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -15,6 +14,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from mainstem.storage.log_dir import LogDir
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -23,34 +23,36 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    by_dir: dict[str, list[Partition]] = {}
+    manager = ctx.node.log_manager
+    by_dir: dict[LogDir, list[tuple[str, DescribeLogDirsPartition]]] = {}
     for partition in ctx.node.replicas.all():
-        if wanted is None or (partition.topic, partition.index) in wanted:
-            by_dir.setdefault(str(ctx.node.log_manager.dir_of(partition.log).path), []).append(partition)
+        key = (partition.topic, partition.index)
+        if wanted is not None and key not in wanted:
+            continue
+        here = DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size)
+        by_dir.setdefault(manager.dir_of(partition.log), []).append((partition.topic, here))
+        move = manager.moves.get(key)
+        if move is not None:
+            coming = DescribeLogDirsPartition(partition.index, move.size, move.offset_lag, True)
+            by_dir.setdefault(move.target, []).append((partition.topic, coming))
     return DescribeLogDirsResponse(
-        results=[
-            _describe(
-                str(log_dir.path), log_dir.health.failure is not None, by_dir.get(str(log_dir.path), [])
-            )
-            for log_dir in ctx.node.log_manager.dirs
-        ]
+        results=[_describe(log_dir, by_dir.get(log_dir, [])) for log_dir in manager.dirs]
     )
 
 
-def _describe(path: str, offline: bool, partitions: list[Partition]) -> DescribeLogDirsResult:
-    result = DescribeLogDirsResult(log_dir=path)
-    if offline:
+def _describe(
+    log_dir: LogDir, partitions: list[tuple[str, DescribeLogDirsPartition]]
+) -> DescribeLogDirsResult:
+    result = DescribeLogDirsResult(log_dir=str(log_dir.path.absolute()))
+    if log_dir.health.failure is not None:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for partition in partitions:
-        topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
-        topic.partitions.append(
-            DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size)
-        )
+    for name, partition in partitions:
+        topics.setdefault(name, DescribeLogDirsTopic(name=name)).partitions.append(partition)
     result.topics = list(topics.values())
     try:
-        disk = os.statvfs(path)
+        disk = os.statvfs(log_dir.path)
     except OSError:
         return result
     result.total_bytes = disk.f_blocks * disk.f_frsize

@@ -1,0 +1,57 @@
+"""Puts on record in which log directory each partition of this node is.
+
+It compares what the metadata says with where the logs are, and has the controller write down the difference;
+nobody waits for it but a move between directories.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mainstem.cluster.directories import directory_of
+from mainstem.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+
+class LogDirAssignments:
+    """The records of one node; `look_at` may be called at any time."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def look_at(self, topic_ids: Iterable[bytes]) -> None:
+        """Have the directories of these topics' partitions written down where the metadata is wrong."""
+        node = self._node
+        found: dict[tuple[bytes, int], bytes] = {}
+        for topic_id in topic_ids:
+            topic = node.image.topics_by_id.get(topic_id)
+            for part in () if topic is None else topic.partitions:
+                log = node.log_manager.get(topic.name, part.partition) if topic is not None else None
+                meta = None if log is None else node.log_manager.dir_of(log).meta
+                if meta is not None and directory_of(part, node.node_id) != meta.directory_id:
+                    found[topic_id, part.partition] = meta.directory_id
+        if found:
+            task = node.loop.create_task(self._record(found))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def assign(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
+        """Write one down, for sure; KafkaError when that is not possible."""
+        await self._node.controller.submit(
+            lambda controller: controller.assign_directories({(topic_id, index): directory_id})
+        )
+
+    async def stop(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _record(self, directories: dict[tuple[bytes, int], bytes]) -> None:
+        try:
+            await self._node.controller.submit(lambda controller: controller.assign_directories(directories))
+        except KafkaError as error:
+            logger.warning("cannot write down where %d partitions are: %s", len(directories), error.message)
