@@ -52,7 +52,8 @@ def open_client(options: ReadOptions) -> Client:
     try:
         return FastClient(options)
     except (UnsupportedOption, InvalidOption) as error:
-        raise OptionError(f"kafka.{error}") from None
+        text = str(error)  # it begins with the name of an option, as a rule
+        raise OptionError(f"kafka.{text}" if text[:1].islower() else text) from None
 
 
 def needs_librdkafka(kafka: Mapping[str, str]) -> bool:

@@ -15,6 +15,7 @@ _SAME = re.compile(
     r"|oauthbearer\.(method|config|client\.id|client\.secret|scope|extensions|token\.endpoint\.url))"
     r"|ssl\.(ca\.location|ca\.pem|certificate\.location|certificate\.pem|key\.location|key\.pem|key\.password"
     r"|endpoint\.identification\.algorithm|cipher\.suites)|enable\.ssl\.certificate\.verification"
+    r"|enable\.sasl\.oauthbearer\.unsecure\.jwt"
 )
 _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -39,7 +40,7 @@ _PASSED_OVER = re.compile(
     r"sasl\.kerberos\.(ticket\.renew\..*|min\.time\.before\.relogin)|sasl\.login\..*"
     r"|ssl\.(truststore|keystore)\.type|ssl\.protocol|ssl\.enabled\.protocols"
 )
-_SECURITY = ("sasl.", "ssl.", "security.", "enable.ssl.")
+_SECURITY = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.")
 _SETTING = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
 
