@@ -1,4 +1,4 @@
-"""What a node does by the clock: retention, checkpoints, expiry, removal of deleted files.
+"""What a node does by the clock: retention, compaction, checkpoints, expiry, removal of deleted files.
 
 Decisions are short and run on the event loop; whatever waits for a disk runs in a thread.
 """
@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from mainstem.broker.log_cleaner import LogCleaner
+from mainstem.broker.retention import remove_old_segments
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.log import Log
@@ -27,6 +29,7 @@ class Maintenance:
         self._node = node
         self._tasks: list[asyncio.Task[None]] = []
         self._high_watermarks: dict[tuple[str, int], int] = {}
+        self.cleaner = LogCleaner(node)
 
     def start(self) -> None:
         config = self._node.config
@@ -38,8 +41,14 @@ class Maintenance:
         self._every("replica.high.watermark.checkpoint.interval.ms", first, self._checkpoint_high_watermarks)
         seconds = max(0.05, min(_DELETED_FILES_SECONDS_MAX, delete_delay))
         self._spawn(self._repeat(lambda: seconds, seconds, self._remove_deleted))
+        self.cleaner.start()
+
+    def reconfigured(self) -> None:
+        """The broker's settings may be others now."""
+        self.cleaner.reconfigured()
 
     async def stop(self) -> None:
+        await self.cleaner.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -64,21 +73,10 @@ class Maintenance:
             await asyncio.sleep(interval())
 
     async def _apply_retention(self) -> None:
-        node = self._node
-        for count, partition in enumerate(list(node.replicas.all())):
-            if partition.deleted or partition.log.health.failure is not None:
-                continue
-            now_ms = node.clock.now_ms()
-            try:
-                removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
-            except KafkaError as error:
-                logger.error("cannot remove old segments of %s: %s", partition, error)
-                continue
-            expiration_ms = node.config.get("producer.id.expiration.ms")
-            partition.log.producer_state.remove_expired(now_ms, expiration_ms)
-            if removed:
-                partition.wake_fetches()
-            if removed or count % 100 == 99:
+        for count, partition in enumerate(list(self._node.replicas.all())):
+            if not self.cleaner.is_cleaning(partition.log):
+                await remove_old_segments(self._node, partition)
+            if count % 100 == 99:
                 await asyncio.sleep(0)
 
     async def _checkpoint(self) -> None:

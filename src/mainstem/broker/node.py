@@ -408,6 +408,8 @@ class Node:
         environment.verifies_transactions = self.config.get("transaction.partition.verification.enable")
         if self._network is not None:
             self._network.update_config(self.config)
+        if self._maintenance is not None:
+            self._maintenance.reconfigured()
 
 
 def _raise_open_files_limit() -> int:

@@ -10,6 +10,7 @@ from typing import Unpack
 
 from mainstem.config import LogConfig
 from mainstem.storage.checkpoints import read_partition_metadata, write_partition_metadata
+from mainstem.storage.cleaner.recovery import is_broken_off, recover_swaps
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.log import Log
@@ -21,8 +22,8 @@ from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, AbortedTransact
 
 logger = logging.getLogger(__name__)
 
-# Left behind by a crash in the middle of a deletion, a compaction or the writing of a checkpoint.
-_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
+# Left behind by a crash in the middle of a deletion or the writing of a checkpoint.
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 _NEED_A_LOG = (*_INDEX_SUFFIXES, TXN_INDEX_SUFFIX)
 
@@ -97,6 +98,10 @@ def _list_folder(path: str, environment: LogEnvironment, now_ms: int) -> tuple[l
     except FileNotFoundError:
         os.makedirs(path)
         return [], names
+    if is_broken_off(names):
+        recover_swaps(path)
+        names.clear()
+        segments = list_segments(path, environment.handles, now_ms, names)
     _remove_leftovers(path, names)
     return segments, names
 

@@ -94,6 +94,14 @@ class TransactionIndex:
                 yield AbortedTransaction(producer_id, first_offset, last_offset, stable)
             number += len(data) // ENTRY.size
 
+    def entries(self) -> Iterator[AbortedTransaction]:
+        """All of them; FileNotFoundError when there is no file."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield from self._read(fd, 0)
+        finally:
+            os.close(fd)
+
     def _number_of(self, fd: int, count: int, offset: int) -> int:
         """Of the first entry whose marker is at `offset` or later."""
 
@@ -170,6 +178,11 @@ class AbortedTransactions:
     def __bool__(self) -> bool:
         return bool(self._indexes)
 
+    @property
+    def bases(self) -> list[int]:
+        """The base offsets of the segments that have an index."""
+        return list(self._bases)
+
     def add(self, base_offset: int, entry: AbortedTransaction) -> None:
         """Write down that a transaction was aborted; the marker is in the last segment, which begins here."""
         if self._bases and self._bases[-1] == base_offset:
@@ -218,7 +231,9 @@ class AbortedTransactions:
     def replace(self, base_offset: int, entries: list[AbortedTransaction]) -> None:
         """Have these entries for a segment, found in the log, instead of those in the file."""
         write_entries(index_path(self._directory, base_offset), entries)
-        self._renew(base_offset, bool(entries))
+        self.forget(base_offset)
+        if entries:
+            self.renew(base_offset)
 
     def adopt(self, base_offset: int, path: str) -> None:
         """The same with a file that `write_entries` wrote elsewhere; there is none without entries."""
@@ -227,16 +242,17 @@ class AbortedTransactions:
             os.replace(path, index_path(self._directory, base_offset))
         else:
             remove_if_there(index_path(self._directory, base_offset))
-        self._renew(base_offset, has_entries)
-
-    def _renew(self, base_offset: int, has_entries: bool) -> None:
         self.forget(base_offset)
         if has_entries:
-            at = bisect_left(self._bases, base_offset)
-            index = TransactionIndex(self._directory, base_offset)
-            self._bases.insert(at, base_offset)
-            self._indexes.insert(at, index)
-            self._unsynced |= {index.path, self._directory}
+            self.renew(base_offset)
+
+    def renew(self, base_offset: int) -> None:
+        """A segment whose index was forgotten has a new one, in its place."""
+        at = bisect_left(self._bases, base_offset)
+        index = TransactionIndex(self._directory, base_offset)
+        self._bases.insert(at, base_offset)
+        self._indexes.insert(at, index)
+        self._unsynced |= {index.path, self._directory}
 
     def moved_to(self, directory: str) -> None:
         """The partition's folder has a new name."""
@@ -274,6 +290,14 @@ def remove_if_there(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+
+
+def read_entries(directory: str, base_offset: int) -> list[AbortedTransaction]:
+    """All entries of a segment's index; none when there is no file."""
+    try:
+        return list(TransactionIndex(directory, base_offset).entries())
+    except FileNotFoundError:
+        return []
 
 
 def index_is_sane(directory: str, base_offset: int) -> bool:

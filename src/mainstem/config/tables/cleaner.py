@@ -7,9 +7,15 @@ from mainstem.config.definition import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, INT64
 from mainstem.config.validators import at_least, between
 
 SETTINGS = (
-    Setting("log.cleaner.enable", BOOLEAN, True, "Whether compaction runs at all."),
+    Setting("log.cleaner.enable", BOOLEAN, True, "Whether compaction runs at all.", acted_on=True),
     Setting(
-        "log.cleaner.threads", INT, 1, "How many compactions run at a time.", at_least(0), update=CLUSTER_WIDE
+        "log.cleaner.threads",
+        INT,
+        1,
+        "How many processes compact at a time, each a log of its own.",
+        at_least(0),
+        update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.io.max.bytes.per.second",
@@ -17,6 +23,7 @@ SETTINGS = (
         1.7976931348623157e308,
         "The most bytes per second that compaction reads and writes in all.",
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.dedupe.buffer.size",
@@ -24,6 +31,7 @@ SETTINGS = (
         134217728,
         "The memory for the table of keys, for all compactions together.",
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.io.buffer.size",
@@ -32,6 +40,7 @@ SETTINGS = (
         "The memory for reading and writing, for all compactions together.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.io.buffer.load.factor",
@@ -39,6 +48,7 @@ SETTINGS = (
         0.9,
         "How full the table of keys may get.",
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.backoff.ms",
@@ -47,6 +57,7 @@ SETTINGS = (
         "How long compaction rests when there is nothing to do.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.min.cleanable.ratio",
@@ -55,6 +66,7 @@ SETTINGS = (
         "The share of not yet compacted bytes at which a log becomes worth compacting.",
         between(0, 1),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.delete.retention.ms",
@@ -63,6 +75,7 @@ SETTINGS = (
         "How long the marker of a deleted key stays readable.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.min.compaction.lag.ms",
@@ -71,6 +84,7 @@ SETTINGS = (
         "The age before which a record is left alone by compaction.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
     Setting(
         "log.cleaner.max.compaction.lag.ms",
@@ -79,5 +93,6 @@ SETTINGS = (
         "The age at which a record must take part in compaction.",
         at_least(1),
         update=CLUSTER_WIDE,
+        acted_on=True,
     ),
 )

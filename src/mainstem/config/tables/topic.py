@@ -67,6 +67,7 @@ SETTINGS = (
         at_least(0),
         scope=TOPIC,
         synonym="log.cleaner.delete.retention.ms",
+        acted_on=True,
     ),
     Setting(
         "file.delete.delay.ms",
@@ -150,6 +151,7 @@ SETTINGS = (
         at_least(1),
         scope=TOPIC,
         synonym="log.cleaner.max.compaction.lag.ms",
+        acted_on=True,
     ),
     Setting(
         "max.message.bytes",
@@ -199,6 +201,7 @@ SETTINGS = (
         between(0, 1),
         scope=TOPIC,
         synonym="log.cleaner.min.cleanable.ratio",
+        acted_on=True,
     ),
     Setting(
         "min.compaction.lag.ms",
@@ -208,6 +211,7 @@ SETTINGS = (
         at_least(0),
         scope=TOPIC,
         synonym="log.cleaner.min.compaction.lag.ms",
+        acted_on=True,
     ),
     Setting(
         "min.insync.replicas",

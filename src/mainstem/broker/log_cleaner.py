@@ -1,0 +1,304 @@
+"""Has compacted topics cleaned: chooses the log that needs it most, has a process do it, swaps the result in.
+
+`log.cleaner.threads` is the number of processes that work at a time. Nothing here looks at a record, and
+nothing waits for a disk on the event loop. A log whose cleaning fails is left alone until the next start, and
+does not keep others from being cleaned.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from mainstem.broker.log_cleaner_process import CleanerLostError, CleanerProcess
+from mainstem.broker.partition import Partition
+from mainstem.broker.retention import remove_old_segments
+from mainstem.protocol.errors import KafkaError
+from mainstem.storage.cleaner import swap
+from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
+from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Finished, Limits, job_for
+from mainstem.storage.cleaner.selection import Candidate, examine, filthiest
+from mainstem.storage.log import Log
+from mainstem.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+# After so many processes that died over it a log counts as one that cannot be cleaned.
+_LOSSES_MAX: Final = 3
+_LOGS_PER_TURN: Final = 100
+
+
+class LogCleaner:
+    """The compaction of a node, from `start` until `stop`."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._checkpoint = CleanerCheckpoint(node.log_manager)
+        self._cleaning: dict[Log, asyncio.Task[None]] = {}
+        self._idle: list[CleanerProcess] = []
+        self._losses: dict[Log, int] = {}
+        # Until when a log is left alone that could not be cleaned a moment ago.
+        self._resting: dict[Log, float] = {}
+        # Why a log cannot be cleaned.
+        self.uncleanable: dict[Log, str] = {}
+        # What a log looked like when there was nothing to do in it and time alone would not change that.
+        self._in_order: dict[Log, tuple[object, ...]] = {}
+        self._wake = asyncio.Event()
+        self._supervisor: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._supervisor = self._node.loop.create_task(self._supervise())
+
+    async def stop(self) -> None:
+        """A swap that has begun is completed, everything else is broken off."""
+        tasks = [*self._cleaning.values()]
+        if self._supervisor is not None:
+            tasks.append(self._supervisor)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._end_idle()
+
+    def is_cleaning(self, log: Log) -> bool:
+        """Whether its segments must stay as they are."""
+        return log in self._cleaning
+
+    def reconfigured(self) -> None:
+        """The settings may be others now."""
+        self._wake.set()
+
+    # ---- choosing
+
+    async def _supervise(self) -> None:
+        while True:
+            try:
+                await self._begin_what_is_due()
+                await self._remove_old_segments()
+            except Exception:
+                logger.exception("cannot choose a log to clean; it is tried again")
+            if not self._cleaning:
+                await self._end_idle()  # it holds a hundred megabytes for nothing
+            try:
+                async with asyncio.timeout(self._node.config.get("log.cleaner.backoff.ms") / 1000):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+
+    async def _begin_what_is_due(self) -> None:
+        config = self._node.config
+        self._forget_deleted()
+        while config.get("log.cleaner.enable") and len(self._cleaning) < config.get("log.cleaner.threads"):
+            found = await self._filthiest()
+            if found is None:
+                return
+            partition, candidate = found
+            task = self._node.loop.create_task(self._clean(partition, candidate))
+            self._cleaning[partition.log] = task
+
+    async def _filthiest(self) -> tuple[Partition, Candidate] | None:
+        partitions: dict[Log, Partition] = {}
+        candidates: list[Candidate] = []
+        for partition in list(self._node.replicas.all()):
+            log = partition.log
+            if len(log.bases) == 1 or not log.config.compact or not self._may_be_cleaned(partition):
+                continue
+            candidate = self._examine(partition)
+            if candidate is not None:
+                partitions[log] = partition
+                candidates.append(candidate)
+            if len(candidates) % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+        chosen = filthiest(candidate for candidate in candidates if candidate.log not in self._cleaning)
+        return None if chosen is None else (partitions[chosen.log], chosen)
+
+    def _may_be_cleaned(self, partition: Partition) -> bool:
+        log = partition.log
+        return (
+            not partition.deleted
+            and log.health.failure is None
+            and log not in self._cleaning
+            and log not in self.uncleanable
+            and self._resting.get(log, 0.0) <= self._node.loop.time()
+        )
+
+    def _examine(self, partition: Partition) -> Candidate | None:
+        """What there is to clean in a log; None when nothing has changed since there was nothing to do."""
+        log = partition.log
+        appearance = (log.active_segment, log.config, len(log.bases))
+        if self._in_order.get(log) == appearance:
+            return None
+        offset = self._checkpoint.offset_of(log)
+        try:
+            candidate = examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
+        except (OSError, ValueError) as error:
+            self._give_up(log, f"its segments cannot be examined: {error}")
+            return None
+        waits = log.config.min_compaction_lag_ms > 0 or log.config.max_compaction_lag_ms < 2**63 - 1
+        reaches_end = candidate.first_uncleanable_offset == log.active_segment.base_offset
+        if reaches_end and not waits and not candidate.is_worth_cleaning:
+            self._in_order[log] = appearance
+        return candidate
+
+    def _forget_deleted(self) -> None:
+        logs = set(self._node.log_manager)
+        for known in (self.uncleanable, self._in_order, self._losses, self._resting):
+            for log in [log for log in known if log not in logs]:
+                del known[log]
+
+    async def _remove_old_segments(self) -> None:
+        """Compacted logs lose what is before their start, and by age and size where `delete` is a policy too.
+        It is done here, as in Kafka, so that nobody else takes segments away while they are cleaned.
+        """
+        for partition in list(self._node.replicas.all()):
+            config = partition.log.config
+            if not config.compact or self.is_cleaning(partition.log):
+                continue
+            if config.delete or len(partition.log.bases) > 1:
+                await remove_old_segments(self._node, partition)
+
+    # ---- cleaning
+
+    async def _clean(self, partition: Partition, candidate: Candidate) -> None:
+        log = partition.log
+        try:
+            log.aborted_transactions(log.log_start_offset, candidate.first_uncleanable_offset)
+            if not await self._clean_with_process(partition, candidate):
+                self._rest(log)
+        except KafkaError as error:
+            logger.warning("cannot clean %s now: %s", log.name, error.message)
+            self._rest(log)
+        except Exception as error:
+            logger.exception("cannot clean %s", log.name)
+            self._give_up(log, str(error))
+        finally:
+            del self._cleaning[log]
+            self._wake.set()
+
+    async def _clean_with_process(self, partition: Partition, candidate: Candidate) -> bool:
+        """False when it may be tried again later."""
+        log = partition.log
+        job = job_for(candidate, self._node.clock.now_ms(), self._limits())
+        old = {segment.base_offset: segment for segment in log.segments}
+        process: CleanerProcess | None = None
+        try:
+            process = self._idle.pop() if self._idle else await CleanerProcess.start()
+            is_done = False
+            async for answer in process.run(job):
+                is_done = await self._take(partition, candidate, answer, old)
+                if not is_done:
+                    break
+            if isinstance(answer, CleanedGroup):
+                await process.end()  # it still works on what nobody wants
+            else:
+                self._idle.append(process)
+            return is_done
+        except CleanerLostError as error:
+            return self._lost(partition, str(error))
+        except OSError as error:
+            return self._lost(partition, f"cannot run the process that cleans: {error}")
+        except BaseException:
+            if process is not None:
+                await process.end()
+            raise
+
+    def _limits(self) -> Limits:
+        config = self._node.config
+        processes = max(1, config.get("log.cleaner.threads"))
+        return Limits(
+            map_bytes=config.get("log.cleaner.dedupe.buffer.size") // processes,
+            load_factor=config.get("log.cleaner.io.buffer.load.factor"),
+            buffer_bytes=config.get("log.cleaner.io.buffer.size") // processes // 2,
+            bytes_per_second=config.get("log.cleaner.io.max.bytes.per.second") / processes,
+        )
+
+    async def _take(
+        self, partition: Partition, candidate: Candidate, answer: Answer, old: dict[int, Segment]
+    ) -> bool:
+        """False when the job has come to nothing."""
+        log = partition.log
+        if isinstance(answer, CleanedGroup):
+            return await self._swap(partition, answer, [old[base] for base in answer.bases])
+        if isinstance(answer, Finished):
+            self._losses.pop(log, None)
+            write = self._checkpoint.moved_to(log, answer.end_offset)
+            await self._node.loop.run_in_executor(None, write)
+            _report(candidate, answer)
+            return True
+        if partition.deleted:
+            return True
+        if not answer.is_passing:
+            self._give_up(log, answer.reason)
+            return True
+        logger.warning("cannot clean %s now: %s", log.name, answer.reason)
+        return False
+
+    async def _swap(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
+        """Put a cleaned segment in its place. Not to be broken off half-way."""
+        done = self._node.loop.create_task(self._swap_now(partition, group, old))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.gather(done, return_exceptions=True)
+            raise
+
+    async def _swap_now(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
+        log, run = partition.log, self._node.loop.run_in_executor
+        directory, truncations = log.directory, log.truncations
+
+        def is_wanted() -> bool:
+            return (
+                not partition.deleted
+                and log.health.failure is None
+                and (log.directory, log.truncations) == (directory, truncations)
+                and swap.is_current(log, group, old)
+            )
+
+        try:
+            if not is_wanted():
+                await run(None, swap.discard, directory, group)
+                return False
+            await run(None, swap.prepare, directory, group, [segment.size for segment in old])
+            if not is_wanted():
+                await run(None, swap.undo, directory, group)
+                return False
+            swap.install(log, group, self._node.clock.now_ms())
+            await run(None, swap.settle, directory, group.bases[0])
+        except OSError as error:
+            if partition.deleted:
+                return False
+            raise log.health.refuse(error, f"cannot swap a cleaned segment into {log.name}") from error
+        return True
+
+    def _rest(self, log: Log) -> None:
+        """It is tried again later; others are not kept waiting."""
+        self._resting[log] = self._node.loop.time() + self._node.config.get("log.cleaner.backoff.ms") / 1000
+
+    def _lost(self, partition: Partition, reason: str) -> bool:
+        log = partition.log
+        self._losses[log] = self._losses.get(log, 0) + 1
+        logger.error("cleaning %s: %s", log.name, reason)
+        if self._losses[log] >= _LOSSES_MAX:
+            self._give_up(log, reason)
+        return False
+
+    def _give_up(self, log: Log, reason: str) -> None:
+        self.uncleanable[log] = reason
+        logger.error("%s is left as it is until the next start: it cannot be cleaned: %s", log.name, reason)
+
+    async def _end_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for process in idle:
+            await process.end()
+
+
+def _report(candidate: Candidate, finished: Finished) -> None:
+    logger.info(
+        "cleaned %s from offset %d to %d: %d of %d records stay, %d keys, "
+        "%.1f MB read and %.1f MB written in %.1f s",
+        candidate.log.name, candidate.first_dirty_offset, finished.end_offset,
+        finished.records_kept, finished.records_read, finished.keys,
+        finished.bytes_read / 1e6, finished.bytes_written / 1e6, finished.milliseconds / 1000,
+    )  # fmt: skip

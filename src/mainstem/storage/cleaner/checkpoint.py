@@ -1,0 +1,49 @@
+"""Up to where each log is clean, kept in `cleaner-offset-checkpoint` of its directory, in Kafka's format.
+
+Losing it costs a longer cleaning, no more.
+"""
+
+from collections.abc import Callable
+
+from mainstem.storage.checkpoints import CLEANER_OFFSETS, write_offsets
+from mainstem.storage.log import Log
+from mainstem.storage.log_manager import LogManager
+
+
+class CleanerCheckpoint:
+    """The offsets of all logs of a node. By log and not by name: a topic that is made again begins dirty."""
+
+    def __init__(self, log_manager: LogManager) -> None:
+        self._log_manager = log_manager
+        # With how often the log had been cut then: what came after a cut was never cleaned.
+        self._offsets: dict[Log, tuple[int, int]] = {}
+        kept = {log_dir: log_dir.read_checkpoint(CLEANER_OFFSETS) for log_dir in log_manager.dirs}
+        for log in log_manager:
+            offset = kept[log_manager.dir_of(log)].get((log.topic, log.partition))
+            if offset is not None:
+                self._offsets[log] = offset, log.truncations
+
+    def offset_of(self, log: Log) -> int | None:
+        """Where the log's dirty part begins; None when it was never cleaned, or was cut since."""
+        offset, truncations = self._offsets.get(log, (None, log.truncations))
+        return offset if truncations == log.truncations else None
+
+    def moved_to(self, log: Log, offset: int) -> Callable[[], None]:
+        """The log is clean up to here. What is returned writes it down, and belongs into a thread."""
+        self._offsets[log] = offset, log.truncations
+        log_dir = self._log_manager.dir_of(log)
+        known = set(self._log_manager)
+        self._offsets = {other: entry for other, entry in self._offsets.items() if other in known}
+        offsets = {
+            (other.topic, other.partition): entry[0]
+            for other, entry in self._offsets.items()
+            if self._log_manager.dir_of(other) is log_dir
+        }
+
+        def write() -> None:
+            try:
+                write_offsets(log_dir.path / CLEANER_OFFSETS, offsets)
+            except OSError as error:
+                log_dir.health.refuse(error, f"cannot write {log_dir.path / CLEANER_OFFSETS}")
+
+        return write

@@ -1,0 +1,125 @@
+"""What a start does with a swap of segments that a crash has broken off: undone if it was not prepared yet,
+completed otherwise. A folder of Apache Kafka's is treated by Kafka's own rule.
+
+Every step may itself be broken off by a crash, and is then done again.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+
+import msgspec
+
+from mainstem.storage.checkpoints import sync_path
+from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
+from mainstem.storage.cleaner.swap import FILE_SUFFIXES, Replacement, stem
+from mainstem.storage.deletion import remove_path
+from mainstem.storage.scan import iter_batch_headers
+from mainstem.storage.segment import LOG_SUFFIX
+
+logger = logging.getLogger(__name__)
+
+_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, REPLACES_SUFFIX)
+_BASE_DIGITS = 20
+
+
+def is_broken_off(names: Iterable[str]) -> bool:
+    """Whether these files of a partition's folder show a swap that did not get to its end."""
+    return any(name.endswith(_SUFFIXES) and name[:_BASE_DIGITS].isdigit() for name in names)
+
+
+def recover_swaps(directory: str) -> None:
+    """Bring the folder into order; no file is left then that is not a segment's."""
+    names = {name for name in os.listdir(directory) if name[:_BASE_DIGITS].isdigit()}
+    for name in sorted(names):
+        if name.endswith(REPLACES_SUFFIX):
+            _recover_listed(directory, int(name[:_BASE_DIGITS]), names)
+    names = {name for name in os.listdir(directory) if name[:_BASE_DIGITS].isdigit()}
+    _recover_unlisted(directory, names)
+    sync_path(directory)
+    for name in names:
+        if name.endswith(REPLACES_SUFFIX):  # last: until now a crash would have needed it
+            remove_path(os.path.join(directory, name))
+    sync_path(directory)
+
+
+def _recover_listed(directory: str, base_offset: int, names: set[str]) -> None:
+    """A swap of ours. While a file is still `.cleaned`, no old one has been touched."""
+    prefix = f"{base_offset:020d}"
+    path = stem(directory, base_offset)
+    if any(f"{prefix}{suffix}{CLEANED_SUFFIX}" in names for suffix in FILE_SUFFIXES):
+        logger.info("throwing away the cleaned segment %d of %s: it was not complete", base_offset, directory)
+        for suffix in FILE_SUFFIXES:
+            remove_path(path + suffix + CLEANED_SUFFIX)
+            remove_path(path + suffix + SWAP_SUFFIX)
+        return
+    try:
+        with open(path + REPLACES_SUFFIX, "rb") as file:
+            replacement = msgspec.json.decode(file.read(), type=Replacement)
+    except msgspec.DecodeError as error:
+        logger.warning("ignoring %s: %s", path + REPLACES_SUFFIX, error)
+        return
+    logger.info("completing the swap of the cleaned segment %d of %s", base_offset, directory)
+    for base, size in replacement.replaced:
+        if base != base_offset:
+            _remove_replaced(directory, base, size)
+    if os.path.exists(path + LOG_SUFFIX + SWAP_SUFFIX):
+        for suffix in FILE_SUFFIXES:
+            remove_path(path + suffix)
+    for suffix in FILE_SUFFIXES:
+        if suffix not in replacement.suffixes:
+            remove_path(path + suffix)
+        elif os.path.exists(path + suffix + SWAP_SUFFIX):
+            os.rename(path + suffix + SWAP_SUFFIX, path + suffix)
+
+
+def _remove_replaced(directory: str, base_offset: int, size: int) -> None:
+    """Remove a segment that was replaced, unless there is another one under its name by now."""
+    path = stem(directory, base_offset)
+    try:
+        if os.stat(path + LOG_SUFFIX).st_size != size:
+            return
+    except FileNotFoundError:
+        pass
+    for suffix in reversed(FILE_SUFFIXES):  # the log last: it is what tells whose the others are
+        remove_path(path + suffix)
+
+
+def _recover_unlisted(directory: str, names: set[str]) -> None:
+    """Kafka's rule: a swap counts if no file with this or a lower offset is still `.cleaned`, and replaces
+    the segments whose first offsets it covers.
+    """
+    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX)}
+    lowest = min((int(name[:_BASE_DIGITS]) for name in cleaned), default=None)
+    swaps = set()
+    for name in names:
+        if name.endswith(SWAP_SUFFIX):
+            if lowest is not None and int(name[:_BASE_DIGITS]) >= lowest:
+                remove_path(os.path.join(directory, name))
+            else:
+                swaps.add(name)
+    for name in cleaned:
+        remove_path(os.path.join(directory, name))
+    for name in sorted(swaps):
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            first = int(name[:_BASE_DIGITS])
+            end = _next_offset(os.path.join(directory, name), first)
+            for other in names - swaps - cleaned:
+                if first <= int(other[:_BASE_DIGITS]) < end and other.endswith(FILE_SUFFIXES):
+                    remove_path(os.path.join(directory, other))
+    # The logs first: whatever is still `.swap` then belongs to a log that has its name.
+    for name in sorted(swaps, key=lambda name: (not name.endswith(LOG_SUFFIX + SWAP_SUFFIX), name)):
+        target = os.path.join(directory, name.removesuffix(SWAP_SUFFIX))
+        os.rename(os.path.join(directory, name), target)
+
+
+def _next_offset(path: str, base_offset: int) -> int:
+    """The offset behind the last batch of a log file; at least one is covered, that of the file's name."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        offset = base_offset + 1
+        for _, header in iter_batch_headers(fd, 0, os.fstat(fd).st_size):
+            offset = header.next_offset
+        return offset
+    finally:
+        os.close(fd)

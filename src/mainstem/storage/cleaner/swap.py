@@ -1,0 +1,149 @@
+"""Putting a cleaned segment in the place of the old ones, so that a crash leaves the ones or the other.
+
+The process that cleans leaves files named `.cleaned`, which are on disk. Then, in this order:
+
+1. `prepare`: a list of what replaces what (`.replaces`) is brought to disk, the files become `.swap`, and the
+   folder is synced. Until then a start throws all of it away; from then on it completes the rest.
+2. `install`: the old files become `.deleted`, the new ones lose their suffix. The renames may reach the disk
+   in any order or not at all: the list says what each file is. It waits for no disk, so it runs on the event
+   loop, between two requests.
+3. `settle`: the folder is synced, then the list goes, and the folder is synced again.
+
+Apache Kafka has no list, and a start completes its swaps by its rule (`recovery`).
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from mainstem.storage.checkpoints import sync_path, write_atomically
+from mainstem.storage.cleaner.jobs import CleanedGroup
+from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
+from mainstem.storage.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    Segment,
+)
+from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, remove_if_there
+
+if TYPE_CHECKING:
+    from mainstem.storage.log import Log
+
+# Of a segment, without the snapshot of its producers; the log comes first.
+FILE_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+
+class Replacement(Struct, frozen=True):
+    """The list: the new segment with the suffixes of its files, and base offset and size of each old one."""
+
+    base_offset: int
+    suffixes: list[str]
+    replaced: list[tuple[int, int]]
+
+
+def stem(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}"
+
+
+def is_current(log: "Log", group: CleanedGroup, old: list[Segment]) -> bool:
+    """Whether the log still has the very segments that were cleaned, and in one row."""
+    first = old[0].base_offset
+    if first not in log.bases:
+        return False
+    number = log.bases.index(first)
+    there = log.segments[number : number + len(old)]
+    return (
+        len(there) == len(old) == len(group.bases)
+        and all(one is other for one, other in zip(there, old, strict=True))
+        and there[-1] is not log.active_segment
+    )
+
+
+def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
+    """Step 1. It waits for the disk and touches nothing that a reader uses: it belongs into a thread."""
+    base = group.bases[0]
+    suffixes = [suffix for suffix in FILE_SUFFIXES if suffix != TXN_INDEX_SUFFIX]
+    if group.has_transaction_index:
+        suffixes.append(TXN_INDEX_SUFFIX)
+    replaced = list(zip(group.bases, sizes, strict=True))
+    content = msgspec.json.encode(Replacement(base, suffixes, replaced))
+    write_atomically(stem(directory, base) + REPLACES_SUFFIX, content)
+    for suffix in suffixes:
+        path = stem(directory, base) + suffix
+        os.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+    sync_path(directory)
+
+
+def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
+    """Step 2: the log has the new segment from now on. An error takes the directory offline, as nobody knows
+    then which files are where; the next start completes the swap.
+    """
+    base = group.bases[0]
+    number = log.bases.index(base)
+    old = log.segments[number : number + len(group.bases)]
+    try:
+        for segment in old:
+            for path in _rename_old(segment, base):
+                log.environment.deletions.add(path, now_ms + log.config.file_delete_delay_ms)
+        for suffix in FILE_SUFFIXES:
+            if suffix != TXN_INDEX_SUFFIX or group.has_transaction_index:
+                path = stem(log.directory, base) + suffix
+                os.rename(path + SWAP_SUFFIX, path)
+    except OSError as error:
+        log.health.fail(f"cannot swap in the cleaned segment {base} of {log.name}: {error}")
+        log.health.check()
+    new = Segment(log.directory, base, group.size, old[-1].created_ms, log.environment.handles)
+    new.known_max_timestamp, new.known_max_timestamp_offset = group.max_timestamp, group.max_timestamp_offset
+    log.segments[number : number + len(old)] = [new]
+    log.bases[number : number + len(old)] = [base]
+    for segment in old:
+        log.aborted.forget(segment.base_offset)
+    if group.has_transaction_index:
+        log.aborted.renew(base)
+    return new
+
+
+def _rename_old(segment: Segment, new_base: int) -> list[str]:
+    """Take the names from a segment's files; returns the paths to remove later. What is known of producers at
+    the beginning of the new segment stays.
+    """
+    segment.close()
+    renamed = []
+    for suffix in SEGMENT_SUFFIXES if segment.base_offset != new_base else FILE_SUFFIXES:
+        path = segment.path(suffix)
+        try:
+            os.rename(path, path + DELETED_SUFFIX)
+        except FileNotFoundError:
+            continue
+        renamed.append(path + DELETED_SUFFIX)
+    return renamed
+
+
+def settle(directory: str, base_offset: int) -> None:
+    """Step 3, in a thread."""
+    sync_path(directory)
+    os.unlink(stem(directory, base_offset) + REPLACES_SUFFIX)
+    sync_path(directory)
+
+
+def undo(directory: str, group: CleanedGroup) -> None:
+    """Take step 1 back. With the log's first rename a start would throw all of it away."""
+    path = stem(directory, group.bases[0])
+    os.rename(path + LOG_SUFFIX + SWAP_SUFFIX, path + LOG_SUFFIX + CLEANED_SUFFIX)
+    sync_path(directory)
+    for suffix in FILE_SUFFIXES:
+        remove_if_there(path + suffix + SWAP_SUFFIX)
+    discard(directory, group)
+    sync_path(directory)
+    os.unlink(path + REPLACES_SUFFIX)
+
+
+def discard(directory: str, group: CleanedGroup) -> None:
+    """Remove the files of a result that nobody wants any more. They are not prepared yet."""
+    for suffix in FILE_SUFFIXES:
+        remove_if_there(stem(directory, group.bases[0]) + suffix + CLEANED_SUFFIX)
