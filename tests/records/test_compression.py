@@ -57,6 +57,12 @@ def test_lz4_blocks_are_independent() -> None:
     assert packed[4] & 0x20
 
 
+def test_the_default_level_of_lz4_is_its_fast_compressor() -> None:
+    text = "".join(f"{i * i * 7919 % 10007} and {i * 31 % 977}; " for i in range(4000)).encode()
+    assert compress(Codec.LZ4, text) == compress(Codec.LZ4, text, 9) == compress(Codec.LZ4, text, 1)
+    assert len(compress(Codec.LZ4, text, 8)) < len(compress(Codec.LZ4, text, 9))
+
+
 def test_concatenated_gzip_members_are_one_stream() -> None:
     assert decompress(Codec.GZIP, compress(Codec.GZIP, b"ab") + compress(Codec.GZIP, b"cd"), 4) == b"abcd"
 

@@ -38,6 +38,8 @@ class Codec(IntEnum):
 CODEC_BY_CONFIG_NAME = {codec.config_name: codec for codec in Codec} | {"none": Codec.NONE}
 
 _DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
+# Kafka means the fast compressor of lz4 by the level that is its default, and by all others the thorough one.
+_FAST_LZ4_LEVEL = 1
 
 
 class CompressionError(ValueError):
@@ -59,6 +61,8 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
     if codec is Codec.ZSTD:
         return bytes(cramjam.zstd.compress(bytes(data), level))
+    if level == _DEFAULT_LEVELS[Codec.LZ4]:
+        level = _FAST_LZ4_LEVEL
     # Kafka's Java client refuses linked blocks.
     stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     stream.compress(bytes(data))
