@@ -12,7 +12,7 @@ import msgspec
 
 from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
-from mainstem.storage.cleaner.swap import FILE_SUFFIXES, Replacement, stem
+from mainstem.storage.cleaner.swap import FILE_SUFFIXES, Replacement, stem, throw_away
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.scan import iter_batch_headers
 from mainstem.storage.segment import LOG_SUFFIX
@@ -49,9 +49,7 @@ def _recover_listed(directory: str, base_offset: int, names: set[str]) -> None:
     path = stem(directory, base_offset)
     if any(f"{prefix}{suffix}{CLEANED_SUFFIX}" in names for suffix in FILE_SUFFIXES):
         logger.info("throwing away the cleaned segment %d of %s: it was not complete", base_offset, directory)
-        for suffix in FILE_SUFFIXES:
-            remove_path(path + suffix + CLEANED_SUFFIX)
-            remove_path(path + suffix + SWAP_SUFFIX)
+        throw_away(directory, base_offset)
         return
     try:
         with open(path + REPLACES_SUFFIX, "rb") as file:
@@ -59,11 +57,15 @@ def _recover_listed(directory: str, base_offset: int, names: set[str]) -> None:
     except msgspec.DecodeError as error:
         logger.warning("ignoring %s: %s", path + REPLACES_SUFFIX, error)
         return
+    is_installed = not os.path.exists(path + LOG_SUFFIX + SWAP_SUFFIX)
+    if is_installed and _size_of(path + LOG_SUFFIX) != replacement.size:
+        logger.warning("ignoring %s: it is of another segment", path + REPLACES_SUFFIX)
+        return
     logger.info("completing the swap of the cleaned segment %d of %s", base_offset, directory)
     for base, size in replacement.replaced:
         if base != base_offset:
             _remove_replaced(directory, base, size)
-    if os.path.exists(path + LOG_SUFFIX + SWAP_SUFFIX):
+    if not is_installed:
         for suffix in FILE_SUFFIXES:
             remove_path(path + suffix)
     for suffix in FILE_SUFFIXES:
@@ -76,13 +78,17 @@ def _recover_listed(directory: str, base_offset: int, names: set[str]) -> None:
 def _remove_replaced(directory: str, base_offset: int, size: int) -> None:
     """Remove a segment that was replaced, unless there is another one under its name by now."""
     path = stem(directory, base_offset)
-    try:
-        if os.stat(path + LOG_SUFFIX).st_size != size:
-            return
-    except FileNotFoundError:
-        pass
+    if _size_of(path + LOG_SUFFIX) not in (size, None):
+        return
     for suffix in reversed(FILE_SUFFIXES):  # the log last: it is what tells whose the others are
         remove_path(path + suffix)
+
+
+def _size_of(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
 
 
 def _recover_unlisted(directory: str, names: set[str]) -> None:
@@ -98,6 +104,8 @@ def _recover_unlisted(directory: str, names: set[str]) -> None:
                 remove_path(os.path.join(directory, name))
             else:
                 swaps.add(name)
+    if cleaned:
+        sync_path(directory)  # without the cleaned files, those swaps would count
     for name in cleaned:
         remove_path(os.path.join(directory, name))
     for name in sorted(swaps):

@@ -39,9 +39,12 @@ FILE_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 class Replacement(Struct, frozen=True):
-    """The list: the new segment with the suffixes of its files, and base offset and size of each old one."""
+    """The list: base offset and size of the new segment with the suffixes of its files, and base offset and
+    size of each old one.
+    """
 
     base_offset: int
+    size: int
     suffixes: list[str]
     replaced: list[tuple[int, int]]
 
@@ -71,7 +74,7 @@ def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
     if group.has_transaction_index:
         suffixes.append(TXN_INDEX_SUFFIX)
     replaced = list(zip(group.bases, sizes, strict=True))
-    content = msgspec.json.encode(Replacement(base, suffixes, replaced))
+    content = msgspec.json.encode(Replacement(base, group.size, suffixes, replaced))
     write_atomically(stem(directory, base) + REPLACES_SUFFIX, content)
     for suffix in suffixes:
         path = stem(directory, base) + suffix
@@ -132,15 +135,24 @@ def settle(directory: str, base_offset: int) -> None:
 
 
 def undo(directory: str, group: CleanedGroup) -> None:
-    """Take step 1 back. With the log's first rename a start would throw all of it away."""
+    """Take step 1 back. From the first rename on a start would throw all of it away."""
     path = stem(directory, group.bases[0])
     os.rename(path + LOG_SUFFIX + SWAP_SUFFIX, path + LOG_SUFFIX + CLEANED_SUFFIX)
     sync_path(directory)
-    for suffix in FILE_SUFFIXES:
-        remove_if_there(path + suffix + SWAP_SUFFIX)
-    discard(directory, group)
-    sync_path(directory)
+    throw_away(directory, group.bases[0])
+
+
+def throw_away(directory: str, base_offset: int) -> None:
+    """Remove a swap of which a file is still `.cleaned`. Without these files the list would say that the swap
+    was completed, so it goes first; and without `.cleaned` the others would count, so those go last.
+    """
+    path = stem(directory, base_offset)
     os.unlink(path + REPLACES_SUFFIX)
+    sync_path(directory)
+    for kind in (SWAP_SUFFIX, CLEANED_SUFFIX):
+        for suffix in FILE_SUFFIXES:
+            remove_if_there(path + suffix + kind)
+        sync_path(directory)
 
 
 def discard(directory: str, group: CleanedGroup) -> None:
