@@ -56,9 +56,9 @@ class Loader:
     tools: Tools
     peer: Peer
 
-    def produce(self, topic: str, messages: int, size_bytes: int) -> Throughput:
+    def produce(self, topic: str, messages: int, size_bytes: int, codec: str = "none") -> Throughput:
         """acks=1, as fast as librdkafka can, with its own partitioner; batches of up to a megabyte."""
-        load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", "1"]
+        load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", "1", "-z", codec]
         load += ["-X", "linger.ms=5", "-X", "batch.num.messages=10000"]
         load += ["-X", "queue.buffering.max.messages=500000"]
         return parse_produced(self._librdkafka(topic, load), messages, size_bytes)

@@ -4,6 +4,7 @@ A broker may be a script that starts a process, or may use child processes: alwa
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,12 +41,26 @@ def memory(pid: int) -> Memory:
     """Resident memory of the tree, now and at its highest (the sum of each member's highest)."""
     resident_kb = peak_kb = 0
     for member in process_tree(pid):
-        for line in _read(Path(f"/proc/{member}/status")).splitlines():
-            if line.startswith("VmRSS:"):
-                resident_kb += int(line.split()[1])
-            elif line.startswith("VmHWM:"):
-                peak_kb += int(line.split()[1])
+        resident_kb += _status_kb(member, "VmRSS")
+        peak_kb += _status_kb(member, "VmHWM")
     return Memory(resident_kb * 1024 / _BYTES_PER_MB, peak_kb * 1024 / _BYTES_PER_MB)
+
+
+def resident_mb(pids: Iterable[int]) -> float:
+    """Resident memory of these processes alone."""
+    return sum(_status_kb(pid, "VmRSS") for pid in pids) * 1024 / _BYTES_PER_MB
+
+
+def command(pid: int) -> str:
+    """The name of its program."""
+    return _read(Path(f"/proc/{pid}/comm")).strip()
+
+
+def _status_kb(pid: int, field: str) -> int:
+    for line in _read(Path(f"/proc/{pid}/status")).splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1])
+    return 0
 
 
 def _children_files(pid: int) -> list[Path]:

@@ -28,7 +28,9 @@ def _row(phase: Phase, metric: Metric, results: Results) -> dict[str, Any]:
     values = {peer: list(measured.get(peer, {}).get(metric.name, [])) for peer in (MAINSTEM, KAFKA)}
     summaries = {peer: summarise(series) for peer, series in values.items()}
     mainstem, times = summaries[MAINSTEM], ratio(summaries[MAINSTEM], summaries[KAFKA])
-    judged = [target.is_met(mainstem.median, times) for target in metric.targets] if mainstem else []
+    kafka = summaries[KAFKA]
+    other = kafka.median if kafka else None
+    judged = [target.is_met(mainstem.median, times, other) for target in metric.targets] if mainstem else []
     return {
         "phase": phase.name,
         "title": phase.title,

@@ -7,12 +7,13 @@ from typing import Literal
 MAINSTEM = "mainstem"
 KAFKA = "kafka"
 
-TargetKind = Literal["ratio_min", "ratio_max", "value_min", "value_max"]
+TargetKind = Literal["ratio_min", "ratio_max", "value_min", "value_max", "each_min", "each_max"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What Mainstem must reach, alone (`value_*`) or against Kafka's median of the same run (`ratio_*`)."""
+    """What Mainstem must reach, alone (`value_*`) or against Kafka's median of the same run (`ratio_*`); or
+    what has to be reached on each broker (`each_*`), where it is not the broker that is judged."""
 
     kind: TargetKind
     bound: float
@@ -22,12 +23,16 @@ class Target:
         suffix = "x" if self.kind.startswith("ratio") else f" {unit}".rstrip()
         return f"{sign} {self.bound:g}{suffix}"
 
-    def is_met(self, value: float, ratio: float | None) -> bool | None:
+    def is_met(self, value: float, ratio: float | None, kafka: float | None = None) -> bool | None:
         """None where it cannot be told: no Kafka in the run."""
-        judged = ratio if self.kind.startswith("ratio") else value
-        if judged is None:
+        judged = [ratio if self.kind.startswith("ratio") else value]
+        if self.kind.startswith("each"):
+            judged.append(kafka)
+        known = [number for number in judged if number is not None]
+        if len(known) < len(judged):
             return None
-        return judged >= self.bound if self.kind.endswith("_min") else judged <= self.bound
+        is_least = self.kind.endswith("_min")
+        return min(known) >= self.bound if is_least else max(known) <= self.bound
 
 
 @dataclass(frozen=True)

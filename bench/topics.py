@@ -58,6 +58,15 @@ def wait_for_leaders(peer: Peer, names: list[str], partitions: int, timeout_s: f
             time.sleep(0.02)
 
 
+def records_in(peer: Peer, name: str, partitions: int) -> int:
+    """How many records a topic has to which nothing but plain records was written."""
+    admin = _admin(peer)
+    wanted = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}
+    listed = admin.list_offsets(wanted, request_timeout=30.0)
+    _wait("count", listed, timeout_s=30.0)
+    return sum(future.result().offset for future in listed.values())
+
+
 def _are_reachable(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], deadline: float) -> bool:
     try:
         _wait("reach", admin.list_offsets(wanted, request_timeout=30.0), timeout_s=30.0)

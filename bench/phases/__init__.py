@@ -1,12 +1,13 @@
 """All phases by subject, in the order in which they run: on the two warm brokers, then on fresh ones."""
 
-from bench.phases import groups, latency, lifecycle, throughput, transactions
+from bench.phases import groups, latency, lifecycle, spark, throughput, transactions
 from bench.phases.model import Phase
 
 SUBJECTS: dict[str, tuple[Phase, ...]] = {
     "broker": (*throughput.PHASES, *latency.PHASES, *lifecycle.PHASES),
     "groups": groups.PHASES,
     "transactions": transactions.PHASES,
+    "spark": spark.PHASES,
 }
 PHASES: dict[str, Phase] = {
     phase.name: phase

@@ -39,6 +39,11 @@ class Sizes:
     idle_groups_seconds: float = 15.0
     transactions_seconds: int = 8
     txn_rounds: int = 2
+    spark_messages_100b: int = 4_000_000
+    spark_messages_1k: int = 600_000
+    spark_rows_written: int = 1_500_000
+    spark_micro_seconds: float = 6.0
+    spark_memory_messages_1k: int = 10_000_000
 
 
 QUICK = Sizes(
@@ -60,6 +65,11 @@ QUICK = Sizes(
     idle_groups_seconds=6.0,
     transactions_seconds=2,
     txn_rounds=1,
+    spark_messages_100b=300_000,
+    spark_messages_1k=50_000,
+    spark_rows_written=100_000,
+    spark_micro_seconds=2.0,
+    spark_memory_messages_1k=500_000,
 )
 
 
