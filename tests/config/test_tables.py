@@ -13,6 +13,7 @@ from mainstem.config.tables import (
     BROKER_SETTINGS,
     TOPIC_ALIASES,
     TOPIC_SETTINGS,
+    own,
 )
 from mainstem.config.validators import EachOf, OneOf, Range
 
@@ -25,6 +26,7 @@ _NOT_IN_KAFKAS_TABLE = {
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
+    *(setting.name for setting in own.SETTINGS),
 }
 
 

@@ -17,6 +17,7 @@ from mainstem.broker.output import Chunk, OutputQueue, Turn
 if TYPE_CHECKING:
     from mainstem.broker.commit_fast_path import CommitRoutes
     from mainstem.broker.heartbeat_fast_path import HeartbeatRoute
+    from mainstem.broker.monitoring.meters import RequestMeter
     from mainstem.broker.produce_fast_path import Routes
 
 _size_at = Struct(">i").unpack_from
@@ -94,8 +95,10 @@ class Connection:
         "heartbeat",
         "last_active",
         "listener_name",
+        "meter",
         "output",
         "parked",
+        "parked_ns",
         "produce_routes",
         "waiter",
     )
@@ -117,6 +120,8 @@ class Connection:
         self.produce_routes: Routes | None = None
         self.commit_routes: CommitRoutes | None = None
         self.heartbeat: HeartbeatRoute | None = None
+        self.meter: RequestMeter | None = None  # of the parked request, when metrics are wanted
+        self.parked_ns = 0
         self.last_active = host.loop.time()
         self._buffer: Buffer | None = None
         self._view: memoryview = host.receive_view
@@ -350,6 +355,9 @@ class Connection:
         assert self.parked
         self.parked = False
         self.waiter = None
+        if self.meter is not None:
+            self.meter.answered(self.parked_ns, reply)
+            self.meter = None
         self.last_active = self._loop.time()
         self._send([reply] if type(reply) is bytes else reply)  # type: ignore[arg-type]
         if self._filled or not self._reader_registered:

@@ -118,6 +118,10 @@ class CoordinatorShell(Generic[M]):
         """Of the partitions that are loaded."""
         return [shard.machine for shard in self._shards.values() if shard.loading is None]
 
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.loading is not None for shard in self._shards.values())
+
     def machine(self, index: int) -> M | None:
         """That of a partition, for a question that changes nothing; None unless it is loaded."""
         shard = self._shards.get(index)

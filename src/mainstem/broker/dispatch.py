@@ -26,6 +26,7 @@ from mainstem.protocol.headers import decode_request_header, encode_response_hea
 from mainstem.storage.file_range import FileRange
 
 if TYPE_CHECKING:
+    from mainstem.broker.monitoring.meters import FrameHandler, Meters
     from mainstem.broker.node import Node
 
 logger = logging.getLogger(__name__)
@@ -97,11 +98,17 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
 class Dispatcher:
     """Answers complete frames on behalf of a node."""
 
-    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop, meters: "Meters | None" = None) -> None:
         self._node = node
         self._loop = loop
+        self.meters = meters
         self._apis: dict[int, ApiVersion] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def frame_handler(self) -> "FrameHandler":
+        """What answers the frames: counted when metrics are wanted, and without a trace of that when not."""
+        return self.handle_frame if self.meters is None else self.meters.around(self.handle_frame)
 
     def handle_frame(
         self, connection: Connection, frame: memoryview, start: int, end: int
@@ -208,6 +215,10 @@ class Dispatcher:
             raise CloseConnection(f"{info.name} version {version} is not served here")
         module = import_module(f"mainstem.broker.apis.{module_name}")
         api = ApiVersion(key, version, module.handle)
+        if self.meters is not None:
+            from mainstem.broker.monitoring.error_counts import counting
+
+            api.encode = counting(api.encode, registry.response_class(key), self.meters.by_key[key])
         self._apis[key << 16 | version] = api
         return api
 

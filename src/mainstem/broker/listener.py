@@ -32,6 +32,16 @@ class BoundListener(NamedTuple):
     advertised_port: int
 
 
+class GivenBy(NamedTuple):
+    """How a person says where to listen, for messages."""
+
+    host: str
+    port: str
+
+
+_LISTENERS: Final = GivenBy(host="`listeners` (or --host)", port="--port")
+
+
 class ConnectionLimits:
     """Counts connections; says whether another one may be served."""
 
@@ -85,7 +95,7 @@ class Acceptor:
         self._on_accept = on_accept
         self.name = listener.name
         self._paused = True
-        self._sockets = _bind(listener, backlog or _BACKLOG_WHEN_NOT_SET)
+        self._sockets = bind(listener, backlog or _BACKLOG_WHEN_NOT_SET)
         port = int(self._sockets[0].getsockname()[1])
         self.bound = BoundListener(
             listener.name, listener.host, port, listener.advertised_host, listener.advertised_port or port
@@ -131,26 +141,26 @@ class Acceptor:
             self._on_accept(self.name, client, address[0].removeprefix("::ffff:"))
 
 
-def _bind(listener: Listener, backlog: int) -> list[socket.socket]:
+def bind(listener: Listener, backlog: int, given_by: GivenBy = _LISTENERS) -> list[socket.socket]:
     """Bind every address of the listener's host, all on one port.
 
     A free port that the system chose for one address may be taken on the next; then another is chosen.
     """
     for _ in range(_FREE_PORT_TRIES if listener.port == 0 else 0):
         try:
-            return _bind_all(listener, backlog)
+            return _bind_all(listener, backlog, given_by)
         except StartupError:
             continue
-    return _bind_all(listener, backlog)
+    return _bind_all(listener, backlog, given_by)
 
 
-def _bind_all(listener: Listener, backlog: int) -> list[socket.socket]:
+def _bind_all(listener: Listener, backlog: int, given_by: GivenBy) -> list[socket.socket]:
     try:
         addresses = _addresses(listener.host)
     except OSError as error:
         raise StartupError(
             f"cannot resolve {listener.host!r}, the host of listener {listener.name}: "
-            f"{error.strerror or error}; set `listeners` (or --host) to an address of this machine"
+            f"{error.strerror or error}; set {given_by.host} to an address of this machine"
         ) from error
     sockets: list[socket.socket] = []
     port = listener.port
@@ -168,17 +178,18 @@ def _bind_all(listener: Listener, backlog: int) -> list[socket.socket]:
     if problem is not None and (not sockets or problem.errno == errno.EADDRINUSE):
         for sock in sockets:
             sock.close()
-        raise StartupError(_bind_message(listener, problem)) from problem
+        raise StartupError(_bind_message(listener, problem, given_by)) from problem
     return sockets
 
 
-def _bind_message(listener: Listener, error: OSError) -> str:
+def _bind_message(listener: Listener, error: OSError, given_by: GivenBy) -> str:
     where = f"{listener.host or '*'}:{listener.port}"
+    another = f"choose another {given_by.port}"
     if error.errno == errno.EADDRINUSE:
-        return f"port {listener.port} is in use ({where}); stop the other program or choose another --port"
+        return f"port {listener.port} is in use ({where}); stop the other program or {another}"
     if error.errno == errno.EACCES:
-        return f"not allowed to listen on {where}; ports below 1024 need privileges, choose another --port"
-    return f"cannot listen on {where}: {error.strerror or error}; check `listeners` (or --host)"
+        return f"not allowed to listen on {where}; ports below 1024 need privileges, {another}"
+    return f"cannot listen on {where}: {error.strerror or error}; check {given_by.host}"
 
 
 def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:

@@ -29,14 +29,16 @@ class Network:
         self.loop = loop
         self.receive_view = huge_page_buffer()[:SHARED_BUFFER_BYTES]
         self.buffer_pool = BufferPool()
-        self.turn = Turn(loop)
+        self.turn = Turn(loop, dispatcher.meters.page_reads if dispatcher.meters else None)
         queued_bytes_max = config.get("queued.max.request.bytes")
         self.request_memory = RequestMemory(
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES
         )
         self.frame_bytes_max: int = config.get("socket.request.max.bytes")
-        self.handle_frame = dispatcher.handle_frame
+        self.handle_frame = dispatcher.frame_handler
         self.connections: set[Connection] = set()
+        self.accepted = 0
+        self.refused = 0
         self._config = config
         self._acceptors: list[Acceptor] = []
         self._started = False
@@ -52,6 +54,10 @@ class Network:
         for listener in listeners:
             self._acceptors.append(Acceptor(self.loop, listener, self._limits, self._on_accept, backlog))
         return [acceptor.bound for acceptor in self._acceptors]
+
+    @property
+    def listener_names(self) -> list[str]:
+        return [acceptor.name for acceptor in self._acceptors]
 
     def start(self) -> None:
         self._started = True
@@ -90,7 +96,9 @@ class Network:
                 acceptor.resume()
 
     def _on_accept(self, listener_name: str, sock: socket.socket, host: str) -> None:
+        self.accepted += 1
         if not self._limits.try_add(host):
+            self.refused += 1
             logger.warning("closing a connection from %s: it has max.connections.per.ip already", host)
             sock.close()
             return

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mainstem.broker.group_coordinators import GroupCoordinators
     from mainstem.broker.transaction_coordinators import TransactionCoordinators
 
+    from mainstem.broker.monitoring.monitor import Monitor
 logger = logging.getLogger(__name__)
 
 _HANDLES_FOR_LOGS = 0.5  # the share of the open files limit that segments may keep; connections need the rest
@@ -92,6 +93,7 @@ class Node:
         self._log_dir_moves: LogDirMoves | None = None
         self.log_dir_assignments = LogDirAssignments(self)
         # Set when no log directory is left; whoever runs the node should end it.
+        self.monitor: Monitor | None = None  # without a metrics port there is none
         self.dead = asyncio.Event()
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
@@ -124,6 +126,11 @@ class Node:
         return self._groups
 
     @property
+    def loaded_groups(self) -> "GroupCoordinators | None":
+        """The same, without loading them."""
+        return self._groups
+
+    @property
     def transactions(self) -> "TransactionCoordinators":
         """The transaction coordinators, which are loaded when the first transaction asks for one."""
         return self._transactions if self._transactions is not None else self._load_transactions()
@@ -133,6 +140,11 @@ class Node:
 
         self._transactions = TransactionCoordinators(self)
         self._transactions.metadata_changed()
+        return self._transactions
+
+    @property
+    def loaded_transactions(self) -> "TransactionCoordinators | None":
+        """The same, without loading them."""
         return self._transactions
 
     @property
@@ -153,7 +165,8 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        self._dispatcher = Dispatcher(self, self.loop)
+        await self._start_monitor()
+        self._dispatcher = Dispatcher(self, self.loop, self.monitor.meters if self.monitor else None)
         self._network = Network(self.loop, self.config, self._dispatcher)
         try:
             listeners = parse_listeners(self.config, socket.gethostname())
@@ -171,6 +184,7 @@ class Node:
             Controller(self.node_id, self.config, random_uuid, self._newest_image),
             self._metadata_log,
             self._apply,
+        self._log_manager.environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
         )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.replicas = Replicas(self.loop, self.node_id, self._log_manager, self.clock)
@@ -198,8 +212,18 @@ class Node:
         try:
             is_new = not any((path / "meta.properties").exists() for path in paths)
             return LogManager(
+        if self.monitor is not None:
+            self.monitor.serving(self._network)
                 paths,
                 node_id=self.node_id,
+    async def _start_monitor(self) -> None:
+        port = self.config.get("mainstem.metrics.port")
+        if port >= 0:
+            from mainstem.broker.monitoring.monitor import Monitor  # only for those who want it
+
+            self.monitor = Monitor(self, self.config.get("mainstem.metrics.host"), port)
+            await self.monitor.start()
+
                 now_ms=self.clock.now_ms(),
                 cluster_id=uuid_to_text(random_uuid()) if is_new else None,
                 open_files_max=max(64, int(_raise_open_files_limit() * _HANDLES_FOR_LOGS)),
@@ -298,6 +322,8 @@ class Node:
             self._network.close()
             self._dispatcher.close()
             self._network = None
+        if self.monitor is not None:
+            self.monitor.stopping()
         if self._transactions is not None:
             self._transactions.close()
             self._transactions = None
@@ -330,6 +356,9 @@ class Node:
         """The live brokers, by the addresses of this listener."""
         found = []
         for broker in self.image.brokers.values():
+        if self.monitor is not None:
+            self.monitor.close()
+            self.monitor = None
             endpoint = broker.endpoints.get(listener_name)
             if endpoint is not None and not broker.fenced:
                 found.append(BrokerEndpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack))

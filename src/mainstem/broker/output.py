@@ -10,7 +10,9 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter_ns
 
+from mainstem.metrics import TimeHistogram
 from mainstem.storage.file_range import FileRange
 
 Chunk = bytes | bytearray | memoryview | FileRange
@@ -23,10 +25,11 @@ _READ_AHEAD_BYTES = 1024 * 1024
 class Turn:
     """The outputs that have something to send when the current turn of the event loop ends."""
 
-    __slots__ = ("_loop", "_outputs")
+    __slots__ = ("_loop", "_outputs", "page_reads")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, page_reads: TimeHistogram | None = None) -> None:
         self._loop = loop
+        self.page_reads = page_reads  # where somebody wants to know what they take
         self._outputs: list[OutputQueue] = []
 
     def add(self, output: "OutputQueue") -> None:
@@ -55,6 +58,7 @@ class OutputQueue:
         "_send",
         "_turn",
         "_warming",
+        "_warming_since_ns",
         "_writer_registered",
         "chunks",
         "last_progress",
@@ -79,6 +83,7 @@ class OutputQueue:
         self._on_error = on_error
         self._writer_registered = False
         self._warming = False
+        self._warming_since_ns = 0
         self._cached_until = 0  # up to where the first chunk, a file range, is known to be in memory
         self.last_progress = 0.0  # when the client last took something of what had to wait
 
@@ -199,12 +204,15 @@ class OutputQueue:
             self._loop.remove_writer(self._fd)
             self._writer_registered = False
         self._warming = True
+        self._warming_since_ns = perf_counter_ns()
         future = self._loop.run_in_executor(None, _read_ahead, chunk, count)
         future.add_done_callback(self._on_warmed)
 
     def _on_warmed(self, future: asyncio.Future[None]) -> None:
         self._warming = False
         self._cached_until = 0
+        if self._turn.page_reads is not None:
+            self._turn.page_reads.observe_ns(perf_counter_ns() - self._warming_since_ns)
         if not self.chunks:
             return  # closed meanwhile
         error = future.exception()

@@ -41,6 +41,7 @@ class Partition:
         "_flush_timer",
         "_flush_wanted",
         "_loop",
+        "bytes_out",
         "deleted",
         "index",
         "leader",
@@ -64,6 +65,7 @@ class Partition:
         self.log = log
         self.leader = leader
         self.deleted = False
+        self.bytes_out = 0  # what fetches were given
         self._loop = loop
         self._flush_wanted = 0
         self._flush_timer: asyncio.TimerHandle | None = None

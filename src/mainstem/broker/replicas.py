@@ -64,6 +64,11 @@ class Replicas:
             )
         return partitions[index] or self._make_now(partitions, index)
 
+    def find(self, topic: str, index: int) -> Partition | None:
+        """The partition if it is here; nothing is tried to make it."""
+        partitions = self._by_name.get(topic)
+        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
     def _make_now(self, partitions: list[Partition | None], index: int) -> Partition:
         """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible."""
         for topic_id, unmade in self._unmade.items():

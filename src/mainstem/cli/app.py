@@ -155,7 +155,7 @@ def _up_parameter(spec: OptionSpec) -> inspect.Parameter:
     if spec.repeated:
         annotation, default = list[str], []
     elif spec.metavar is not None:
-        annotation, default = (int if spec.field == "port" else str) | None, None
+        annotation, default = (int if spec.metavar == "PORT" else str) | None, None
     option = typer.Option(
         *spec.flags, metavar=spec.metavar or "", help=spec.help, hidden=spec.hidden, show_default=False
     )

@@ -1,6 +1,6 @@
 """What `mainstem up` says when it is ready: a banner for a person, one stable line for a program.
 
-The line is an interface (mainstem.testing and scripts parse it): fields are only ever added at its end.
+The line is an interface (mainstem.testing and scripts parse it): fields are only ever added, before the last.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ from mainstem.cli.command_name import command_name
 READY_PREFIX = "mainstem ready "
 
 
-def ready_line(bootstrap: str, node_id: int, cluster_id: str, data_dir: str) -> str:
-    """`mainstem ready bootstrap=HOST:PORT node=ID cluster=ID data=DIR`; data is last: it may hold spaces."""
-    return f"{READY_PREFIX}bootstrap={bootstrap} node={node_id} cluster={cluster_id} data={data_dir}"
+def ready_line(
+    bootstrap: str, node_id: int, cluster_id: str, data_dir: str, metrics_url: str | None = None
+) -> str:
+    """`mainstem ready bootstrap=HOST:PORT node=ID cluster=ID data=DIR`; data is last: it may hold spaces.
+    Before it, `metrics=URL` when there is a metrics port.
+    """
+    metrics = f" metrics={metrics_url}" if metrics_url is not None else ""
+    return f"{READY_PREFIX}bootstrap={bootstrap} node={node_id} cluster={cluster_id}{metrics} data={data_dir}"
 
 
 def parse_ready_line(line: str) -> dict[str, str] | None:
@@ -29,7 +34,7 @@ def parse_ready_line(line: str) -> dict[str, str] | None:
     return fields
 
 
-def banner(bootstrap: str, data_dir: str, *, ephemeral: bool) -> str:
+def banner(bootstrap: str, data_dir: str, *, ephemeral: bool, metrics_url: str | None = None) -> str:
     """A few lines for a terminal: where it listens, where the data is, what to type next."""
     bold, dim, reset = ("", "", "") if os.environ.get("NO_COLOR") else ("\033[1m", "\033[2m", "\033[0m")
     option = "" if bootstrap == "localhost:9092" else f" -b {bootstrap}"
@@ -38,6 +43,7 @@ def banner(bootstrap: str, data_dir: str, *, ephemeral: bool) -> str:
     rows = (
         ("bootstrap", f"{bold}{bootstrap}{reset}"),
         ("data", place),
+        *((("metrics", metrics_url),) if metrics_url is not None else ()),
         ("try", f"echo 'hello, world' | {command} produce greetings{option}"),
         ("", f"{command} consume greetings --from-beginning{option}"),
         ("stop", "Ctrl-C"),

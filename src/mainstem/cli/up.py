@@ -88,11 +88,12 @@ def _announce(node: Node, options: UpOptions) -> None:
     listener = node.bound_listeners[0]
     host = listener.advertised_host
     bootstrap = f"{f'[{host}]' if ':' in host else host}:{listener.advertised_port}"
+    metrics_url = node.monitor.url if node.monitor is not None else None
     data_dir = ",".join(os.path.abspath(directory) for directory in node.config.log_dirs())
     if sys.stdout.isatty():
-        text = banner(bootstrap, data_dir, ephemeral=options.ephemeral)
+        text = banner(bootstrap, data_dir, ephemeral=options.ephemeral, metrics_url=metrics_url)
     else:
-        text = ready_line(bootstrap, node.config.get("node.id"), node.cluster_id, data_dir)
+        text = ready_line(bootstrap, node.config.get("node.id"), node.cluster_id, data_dir, metrics_url)
     print(text, flush=True)
 
 

@@ -21,6 +21,7 @@ class UpOptions(Struct):
     data: str | None = None
     host: str | None = None
     port: int | None = None
+    metrics_port: int | None = None
     config: str | None = None
     set: list[str] = []
     ephemeral: bool = False
@@ -54,6 +55,12 @@ OPTION_SPECS = (
         ("--port", "-p"),
         "PORT",
         "Port to listen on; 0 picks a free one, named in the ready line. Default: 9092.",
+    ),
+    OptionSpec(
+        "metrics_port",
+        ("--metrics-port",),
+        "PORT",
+        "Serve /metrics for Prometheus, /healthz and /readyz on this port of localhost; 0 picks a free one.",
     ),
     OptionSpec(
         "config", ("--config", "-c"), "FILE", "A Kafka server.properties file. The options here win over it."
@@ -108,8 +115,9 @@ def parse(arguments: Sequence[str]) -> UpOptions:
 
 def checked(options: UpOptions) -> UpOptions:
     """Refuse values and combinations that no start could honour."""
-    if options.port is not None and not 0 <= options.port <= 65535:
-        raise _usage(f"--port {options.port} is out of range: use 0 to 65535 (0 picks a free one)")
+    for flag, port in (("--port", options.port), ("--metrics-port", options.metrics_port)):
+        if port is not None and not 0 <= port <= 65535:
+            raise _usage(f"{flag} {port} is out of range: use 0 to 65535 (0 picks a free one)")
     if options.log_level is not None and options.log_level not in LOG_LEVELS:
         raise _usage(f"--log-level {options.log_level} is not one of {', '.join(LOG_LEVELS)}")
     if options.ephemeral and options.data is not None and not options.owner_pipe:
@@ -121,10 +129,10 @@ def checked(options: UpOptions) -> UpOptions:
 
 
 def _assign(options: UpOptions, spec: OptionSpec, value: str) -> None:
-    if spec.field == "port":
+    if spec.metavar == "PORT":
         if not value.lstrip("-").isdecimal():
-            raise _usage(f"--port {value} is not a number")
-        options.port = int(value)
+            raise _usage(f"{spec.flags[0]} {value} is not a number")
+        setattr(options, spec.field, int(value))
     elif spec.repeated:
         options.set.append(value)
     else:

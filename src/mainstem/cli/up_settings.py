@@ -1,7 +1,7 @@
 """Turns `mainstem up` options and a server.properties file into the broker's configuration.
 
-`--host`, `--port` and `--data` are shorthands for Kafka's own settings and are translated here, before the
-configuration layer sees them; no setting is interpreted anywhere else in the command.
+`--host`, `--port`, `--data` and `--metrics-port` are shorthands for settings and are translated here, before
+the configuration layer sees them; no setting is interpreted anywhere else in the command.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mainstem.config import BrokerConfig, ConfigError, load_properties, resolve
 
 DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 9092
+METRICS_PORT = "mainstem.metrics.port"
 DATA_SETTINGS = ("log.dirs", "log.dir")
 
 Settings = dict[str, str]
@@ -39,6 +40,8 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
         defaults: Settings = {}
         _apply_listener(options, from_file, from_set, defaults)
         _apply_data_dir(data_dir, from_file, from_set, defaults)
+        if options.metrics_port is not None:
+            from_set[METRICS_PORT] = str(options.metrics_port)
         return resolve(from_file, from_set, defaults)
     except ConfigError as error:
         raise in_two_lines(str(error), _where_to_look(error)) from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Required, TypedDict
 
+from mainstem.metrics import TimeHistogram
 from mainstem.storage.deletion import DeletionQueue
 from mainstem.storage.errors import is_passing, storage_error
 from mainstem.storage.file_range import HandleCache
@@ -43,6 +44,7 @@ class LogEnvironment:
 
     __slots__ = (
         "deletions",
+        "fsyncs",
         "handles",
         "producer_id_expiration_ms",
         "random",
@@ -59,6 +61,7 @@ class LogEnvironment:
     ) -> None:
         self.handles = HandleCache(open_files_max)
         self.deletions = DeletionQueue()
+        self.fsyncs: TimeHistogram | None = None  # where somebody wants to know what they take
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.random = random or Random(0)
         # Whether a client's first batch of a transaction must have been verified with the coordinator

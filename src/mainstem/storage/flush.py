@@ -6,6 +6,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from mainstem.storage.checkpoints import PARTITION_METADATA, sync_path
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 class FlushWork:
     """Makes the log durable up to `target`."""
 
-    __slots__ = ("_health", "_leader_epochs", "_name", "_new_paths", "_segments", "target", "truncations")
+    __slots__ = (
+        "_health",
+        "_leader_epochs",
+        "_name",
+        "_new_paths",
+        "_segments",
+        "taken_ns",
+        "target",
+        "truncations",
+    )
 
     def __init__(
         self,
@@ -42,9 +52,11 @@ class FlushWork:
         self._new_paths = new_paths
         self._leader_epochs = leader_epochs
         self._health = health
+        self.taken_ns = 0
 
     def run(self) -> None:
         """Sync. A failure takes the directory offline: the kernel may have dropped what it cannot write."""
+        began_ns = perf_counter_ns()
         try:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
@@ -59,6 +71,7 @@ class FlushWork:
                 f"fsync of {self._name} failed: {error.strerror or error}; log directory {self._health.path} "
                 "is offline until a restart"
             ) from error
+        self.taken_ns = perf_counter_ns() - began_ns
 
     def _sync_segment(self, segment: Segment, *, sealed: bool) -> None:
         try:

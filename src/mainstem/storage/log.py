@@ -88,6 +88,7 @@ class Log:
         "partition",
         "producer_state",
         "recovery_point",
+        "rolled_bytes",
         "segments",
         "topic",
         "topic_id",
@@ -124,6 +125,7 @@ class Log:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
+        self.rolled_bytes = -self.active_segment.size  # with the active segment: appended since the start
         self.producer_state = producer_state
         self.aborted = aborted
         self.leader_epochs = LeaderEpochCache(directory)
@@ -409,6 +411,8 @@ class Log:
         if now_ms is not None:
             self.last_flush_ms = now_ms
         self.schedule_flush()
+        if self.environment.fsyncs is not None:
+            self.environment.fsyncs.observe_ns(work.taken_ns)
         return self.recovery_point
 
     def flush(self, now_ms: int | None = None) -> int:

@@ -69,6 +69,7 @@ def roll(log: "Log", now_ms: int, base_offset: int) -> Segment:
     log.segments.append(new)
     log.bases.append(base_offset)
     log.active_segment = new
+    log.rolled_bytes += old.size
     return new
 
 

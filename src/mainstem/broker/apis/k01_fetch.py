@@ -91,6 +91,7 @@ class Fetch:
         self.size = 0
         self.failed = False
         self._results = []
+        self._available.clear()
         limit = min(self._request.max_bytes, self._ctx.node.fetch_bytes_max)
         for asked in self._context.partitions:
             data, size = self._read_partition(asked, max(0, limit - self.size))
@@ -189,6 +190,8 @@ class Fetch:
     # ---- answering
 
     def response(self) -> FetchResponse:
+        for partition, size in self._available.items():
+            partition.bytes_out += size
         topics: list[FetchableTopicResponse] = []
         endpoints = False
         for asked, data in self._context.select(self._results):

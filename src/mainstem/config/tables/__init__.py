@@ -1,4 +1,5 @@
-"""Every setting that Kafka 4.3 knows, one file for each subject, gathered here into the look-up tables.
+"""Every setting that Kafka 4.3 knows, and the few of our own: one file for each subject, gathered here into
+the look-up tables.
 
 The groups keep the order in which the documentation shows them. Nothing is declared in this file.
 """
@@ -13,6 +14,7 @@ from mainstem.config.tables import (
     network,
     node,
     operations,
+    own,
     quotas,
     remote_storage,
     replication,
@@ -40,6 +42,7 @@ BROKER_GROUPS: tuple[tuple[str, tuple[Setting, ...]], ...] = (
     ("Authentication", sasl.SETTINGS),
     ("Remote storage", remote_storage.SETTINGS),
     ("Metrics and the rest", operations.SETTINGS),
+    ("Mainstem's own", own.SETTINGS),
 )
 
 BROKER_SETTINGS: dict[str, Setting] = {

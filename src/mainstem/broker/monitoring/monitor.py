@@ -1,0 +1,117 @@
+"""The monitoring of one node: what is counted, what is looked up, and the pages that show it."""
+
+import asyncio
+from http import HTTPStatus
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+from mainstem.broker.listener import GivenBy, bind
+from mainstem.broker.monitoring import coordination, partitions, requests
+from mainstem.broker.monitoring.disk_space import DiskSpace
+from mainstem.broker.monitoring.http_server import HttpAnswer, HttpServer, text_answer
+from mainstem.broker.monitoring.meters import Meters
+from mainstem.broker.monitoring.process import process
+from mainstem.broker.monitoring.scrape import Scraper
+from mainstem.config.listeners import Listener
+from mainstem.metrics import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from mainstem.broker.network import Network
+    from mainstem.broker.node import Node
+
+_LAG_PROBE_SECONDS: Final = 0.5
+_BACKLOG: Final = 64
+_GIVEN_BY: Final = GivenBy(host="mainstem.metrics.host", port="--metrics-port")
+
+
+class Monitor:
+    """It is there before the node starts and until it has stopped: its health can be asked for all along."""
+
+    def __init__(self, node: "Node", host: str, port: int) -> None:
+        self._node = node
+        self._loop = node.loop
+        self._host = host
+        self.meters = Meters()
+        self.scraper = Scraper()
+        self._disk_space = DiskSpace(node.loop, [str(path) for path in node.config.log_dirs()])
+        self._serving = False
+        self._lag_timer: asyncio.TimerHandle | None = None
+        listener = Listener("METRICS", host, port, "HTTP", host, port, is_controller=False)
+        sockets = bind(listener, _BACKLOG, _GIVEN_BY)
+        pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
+        self.server = HttpServer(node.loop, sockets, pages)
+        self._probe_lag()
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are."""
+        host = self._host or "localhost"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server.port}/metrics"
+
+    async def start(self) -> None:
+        await self.server.start()
+
+    def serving(self, network: "Network") -> None:
+        """The node answers its clients from now on."""
+        node = self._node
+        self.scraper.add(
+            requests.requests(self.meters),
+            requests.connections(self.meters, network),
+            requests.times(self.meters),
+            partitions.partitions(node),
+            partitions.log_dirs(node, self._disk_space),
+            coordination.groups(node),
+            coordination.transactions(node),
+            process(self._node.clock.now_ms() / 1000),
+        )
+        self._serving = True
+
+    def stopping(self) -> None:
+        self._serving = False
+        self.scraper.close()
+
+    def close(self) -> None:
+        self.stopping()
+        if self._lag_timer is not None:
+            self._lag_timer.cancel()
+        self.server.close()
+
+    def _probe_lag(self) -> None:
+        due_ns = perf_counter_ns() + int(_LAG_PROBE_SECONDS * 1e9)
+        self._lag_timer = self._loop.call_later(_LAG_PROBE_SECONDS, self._probed, due_ns)
+
+    def _probed(self, due_ns: int) -> None:
+        self.meters.loop_lag.observe_ns(perf_counter_ns() - due_ns)
+        self._probe_lag()
+
+    # ---- pages
+
+    async def _metrics(self) -> HttpAnswer:
+        if not self._serving:
+            return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, "the broker is starting or stopping\n")
+        await self._disk_space.refresh()
+        return HttpAnswer(HTTPStatus.OK, CONTENT_TYPE, await self.scraper.scrape())
+
+    async def _health(self) -> HttpAnswer:
+        """Whether it would be of use to start the process anew: not as long as this is answered at all."""
+        if self._node.dead.is_set():
+            return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, "no log directory is left\n")
+        return text_answer(HTTPStatus.OK, "ok\n")
+
+    async def _readiness(self) -> HttpAnswer:
+        """Whether clients should be sent here now."""
+        problem = self._not_ready()
+        if problem is not None:
+            return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
+        return text_answer(HTTPStatus.OK, "ready\n")
+
+    def _not_ready(self) -> str | None:
+        node = self._node
+        if not self._serving:
+            return "the broker is starting or stopping"
+        if node.dead.is_set():
+            return "no log directory is left"
+        for coordinators in (node.loaded_groups, node.loaded_transactions):
+            if coordinators is not None and coordinators.shell.is_loading:
+                return "coordinators are being loaded"
+        return None
