@@ -47,9 +47,9 @@ from mainstem.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from mainstem.broker.group_coordinators import GroupCoordinators
+    from mainstem.broker.monitoring.monitor import Monitor
     from mainstem.broker.transaction_coordinators import TransactionCoordinators
 
-    from mainstem.broker.monitoring.monitor import Monitor
 logger = logging.getLogger(__name__)
 
 _HANDLES_FOR_LOGS = 0.5  # the share of the open files limit that segments may keep; connections need the rest
@@ -91,9 +91,9 @@ class Node:
         self._maintenance: Maintenance | None = None
         self._index_repairs: IndexRepairs | None = None
         self._log_dir_moves: LogDirMoves | None = None
+        self.monitor: Monitor | None = None  # without a metrics port there is none
         self.log_dir_assignments = LogDirAssignments(self)
         # Set when no log directory is left; whoever runs the node should end it.
-        self.monitor: Monitor | None = None  # without a metrics port there is none
         self.dead = asyncio.Event()
         self._self_check: asyncio.Task[list[str]] | None = None
         self._broker_epoch = -1
@@ -118,6 +118,11 @@ class Node:
         """The group coordinators, which are loaded when the first group asks for one."""
         return self._groups if self._groups is not None else self._load_groups()
 
+    @property
+    def loaded_groups(self) -> "GroupCoordinators | None":
+        """The same, without loading them."""
+        return self._groups
+
     def _load_groups(self) -> "GroupCoordinators":
         from mainstem.broker.group_coordinators import GroupCoordinators
 
@@ -126,25 +131,20 @@ class Node:
         return self._groups
 
     @property
-    def loaded_groups(self) -> "GroupCoordinators | None":
-        """The same, without loading them."""
-        return self._groups
-
-    @property
     def transactions(self) -> "TransactionCoordinators":
         """The transaction coordinators, which are loaded when the first transaction asks for one."""
         return self._transactions if self._transactions is not None else self._load_transactions()
+
+    @property
+    def loaded_transactions(self) -> "TransactionCoordinators | None":
+        """The same, without loading them."""
+        return self._transactions
 
     def _load_transactions(self) -> "TransactionCoordinators":
         from mainstem.broker.transaction_coordinators import TransactionCoordinators
 
         self._transactions = TransactionCoordinators(self)
         self._transactions.metadata_changed()
-        return self._transactions
-
-    @property
-    def loaded_transactions(self) -> "TransactionCoordinators | None":
-        """The same, without loading them."""
         return self._transactions
 
     @property
@@ -177,6 +177,7 @@ class Node:
         self._log_manager = self._open_log_dirs()
         self._index_repairs = IndexRepairs(self.loop)
         self._log_manager.environment.repair_index = self._index_repairs.ask
+        self._log_manager.environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
         for log_dir in self._log_manager.dirs:
             log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
         self._metadata_log = self._open_metadata_log()
@@ -184,7 +185,6 @@ class Node:
             Controller(self.node_id, self.config, random_uuid, self._newest_image),
             self._metadata_log,
             self._apply,
-        self._log_manager.environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
         )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.replicas = Replicas(self.loop, self.node_id, self._log_manager, self.clock)
@@ -205,17 +205,10 @@ class Node:
         self._log_dir_moves.resume()
         self.log_dir_assignments.look_at(self.image.topics_by_id)
         self._network.start()
-        self._self_check = self.loop.create_task(check_advertised(self.bound_listeners))
-
-    def _open_log_dirs(self) -> LogManager:
-        paths = [Path(directory) for directory in self.config.log_dirs()]
-        try:
-            is_new = not any((path / "meta.properties").exists() for path in paths)
-            return LogManager(
         if self.monitor is not None:
             self.monitor.serving(self._network)
-                paths,
-                node_id=self.node_id,
+        self._self_check = self.loop.create_task(check_advertised(self.bound_listeners))
+
     async def _start_monitor(self) -> None:
         port = self.config.get("mainstem.metrics.port")
         if port >= 0:
@@ -224,6 +217,13 @@ class Node:
             self.monitor = Monitor(self, self.config.get("mainstem.metrics.host"), port)
             await self.monitor.start()
 
+    def _open_log_dirs(self) -> LogManager:
+        paths = [Path(directory) for directory in self.config.log_dirs()]
+        try:
+            is_new = not any((path / "meta.properties").exists() for path in paths)
+            return LogManager(
+                paths,
+                node_id=self.node_id,
                 now_ms=self.clock.now_ms(),
                 cluster_id=uuid_to_text(random_uuid()) if is_new else None,
                 open_files_max=max(64, int(_raise_open_files_limit() * _HANDLES_FOR_LOGS)),
@@ -315,6 +315,8 @@ class Node:
 
     async def stop(self, *, clean: bool = True) -> None:
         """Close the connections, then the logs; after a clean stop the next start need not scan anything."""
+        if self.monitor is not None:
+            self.monitor.stopping()
         if self._self_check is not None:
             self._self_check.cancel()
             self._self_check = None
@@ -322,8 +324,6 @@ class Node:
             self._network.close()
             self._dispatcher.close()
             self._network = None
-        if self.monitor is not None:
-            self.monitor.stopping()
         if self._transactions is not None:
             self._transactions.close()
             self._transactions = None
@@ -349,6 +349,9 @@ class Node:
                 self._log_manager.checkpoint_high_watermarks(offsets)
             self._log_manager.close(broker_epoch=self._broker_epoch, clean=clean)
             self._log_manager = None
+        if self.monitor is not None:
+            self.monitor.close()
+            self.monitor = None
 
     # ---- what the handlers ask for
 
@@ -356,9 +359,6 @@ class Node:
         """The live brokers, by the addresses of this listener."""
         found = []
         for broker in self.image.brokers.values():
-        if self.monitor is not None:
-            self.monitor.close()
-            self.monitor = None
             endpoint = broker.endpoints.get(listener_name)
             if endpoint is not None and not broker.fenced:
                 found.append(BrokerEndpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack))
