@@ -95,7 +95,9 @@ class Cleaning:
     def _index_keys(self) -> None:
         """Fill the map from the first dirty offset on, as far as it goes."""
         job, keys = self._job, self._keys
-        tracker = TransactionTracker(self._aborted)
+        # The markers of the others are passed already.
+        ended_later = [entry for entry in self._aborted if entry.last_offset >= job.first_dirty_offset]
+        tracker = TransactionTracker(ended_later)
         bases = [base for base, _ in job.segments]
         for number, (base, size) in enumerate(job.segments):
             following = bases[number + 1] if number + 1 < len(bases) else job.first_uncleanable_offset
