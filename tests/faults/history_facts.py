@@ -76,6 +76,18 @@ class Facts:
                 if self.stands(poll.topic, operation.ended):
                     yield operation, poll
 
+    def describe(self, value: str) -> str:
+        """Who wrote it when, where it is, and since when that is known, in seconds of the run."""
+        operation, write = self.writers[value]
+        places = {(write.where, write.offset)} if write.acknowledged is not None else self.places(value)
+        seen = [sighting.reader.ended for sighting in self.sightings.get(value, ())]
+        known = min([*seen, *([] if write.acknowledged is None else [write.acknowledged])], default=None)
+        begin = self.history[0].began
+        since = "never" if known is None else f"{(known - begin) / 1e9:.3f}"
+        where = " and ".join(f"{topic}-{partition} at {offset}" for (topic, partition), offset in places)
+        sent = f"{(write.sent - begin) / 1e9:.3f}"
+        return f"{value} ({operation.kind} {operation.outcome}, sent {sent}, {where} by {since})"
+
     def is_aborted(self, value: str) -> bool:
         operation, _ = self.writers[value]
         return operation.kind == Kind.TRANSACTION and operation.outcome == Outcome.FAILED
