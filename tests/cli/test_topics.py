@@ -16,9 +16,10 @@ def test_a_topic_is_created_listed_described_and_deleted(mainstem: Mainstem) -> 
     described = mainstem("topics", "describe", name).stdout.splitlines()
     assert described[0].startswith(f"{name}  id ")
     assert described[0].endswith("partitions 3  replication 1")
-    assert described[1].split() == ["partition", "leader", "replicas", "isr", "earliest", "latest"]
-    assert described[2].split() == ["0", "1", "1", "1", "0", "0"]
-    assert described[5] == "  retention.ms=60000"
+    columns = ["partition", "leader", "replicas", "isr", "earliest", "latest", "size", "segments", "state"]
+    assert described[1].split() == columns
+    assert described[2].split() == ["0", "1", "1", "1", "0", "0", "0", "B", "1", "-"]
+    assert described[5:] == ["  kept: for 1m00s", "  retention.ms=60000"]
 
     deleted = mainstem("topics", "delete", name)
     assert (deleted.returncode, deleted.stdout) == (0, f"deleted {name}\n")
@@ -43,6 +44,12 @@ def test_json_output_is_for_scripts(mainstem: Mainstem) -> None:
         "isr": [1],
         "earliest": 0,
         "latest": 0,
+        "size": 0,
+        "segments": 1,
+        "oldest_segment_ms": None,
+        "clean_bytes": None,
+        "cleanable_bytes": None,
+        "uncleanable": None,
     }
     (everything,) = json.loads(mainstem("topics", "describe", "--json", "--all-configs", name).stdout)
     assert everything["configs"]["cleanup.policy"] == "delete"

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.peer
 
 # Kafka has no default for these, so it cannot name one; Mainstem has.
 _OWN_DEFAULTS = {"node.id", "process.roles", "controller.listener.names"}
+# Mainstem does not open and close listeners while it runs, and says so.
+_FIXED_AT_START = {"listeners", "listener.security.protocol.map"}
 Answer = tuple[str | None, int, bool, bool, set[tuple[str, str | None, int]]]
 
 
@@ -52,5 +54,5 @@ def test_broker_and_topic_are_described_as_kafka_describes_them() -> None:
     ):
         assert {entry.name for entry in ours} == set(kafkas)
         for entry in ours:
-            if entry.name not in _OWN_DEFAULTS:
+            if entry.name not in _OWN_DEFAULTS | _FIXED_AT_START:
                 assert (entry.name, _ours(entry)) == (entry.name, _kafkas(kafkas[entry.name]))

@@ -17,7 +17,7 @@ from mainstem.config.tables import BROKER_SETTINGS
         ("listener.name.plaintext.max.connections", "50"),
         ("log.cleanup.policy", "compact,delete"),
         ("min.insync.replicas", "2"),
-        ("name.of.a.plugin", "1"),
+        ("name.of.a.plugin", None),
         ("log.retention.ms", None),
     ],
 )
@@ -44,6 +44,11 @@ def test_a_brokers_own_settings_cannot_be_the_clusters_default(name: str) -> Non
 def test_values_are_checked(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: "):
         validate_dynamic_broker(name, value)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean max\.connections\?"):
+        validate_dynamic_broker("max.conections", "5")
 
 
 @pytest.mark.parametrize("name", ["listeners", "listener.security.protocol.map"])

@@ -17,6 +17,7 @@ from kio.serial import entity_reader, entity_writer
 
 from mainstem.protocol.layout import Array, Field, Nested, StructLayout, WireType
 from mainstem.protocol.schema import ApiMessage
+from tests.protocol.messages import OWN_TAGS
 
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -58,9 +59,14 @@ def narrow_fields(layout: StructLayout, peer: type) -> Iterator[tuple[tuple[str,
             yield from narrow_fields(inner.layout, innermost_type(peer_field.type))
 
 
+def is_own(field: Field) -> bool:
+    """Whether a field is Mainstem's own: no other codec knows it."""
+    return field.tag is not None and field.tag >= OWN_TAGS
+
+
 def paired_fields(layout: StructLayout, peer: type) -> list[tuple[Field, Any]]:
     """Our fields beside kio's. Both follow the order of Kafka's schemas, and kio drops the unit of a name."""
-    ours = [field for field in layout.fields if field.present]
+    ours = [field for field in layout.fields if field.present and not is_own(field)]
     pairs = list(zip(ours, fields(peer), strict=True))
     assert all(a.name in (b.name, b.name + "_ms") for a, b in pairs), f"{layout.cls} differs from {peer}"
     return pairs
@@ -75,7 +81,9 @@ def innermost_type(hint: Any) -> Any:
 def as_plain(layout: StructLayout, message: Any) -> list[Any]:
     """Our message as nested lists of plain values, fields in order, absent ones left out."""
     return [
-        _ours(field, field.type, getattr(message, field.name)) for field in layout.fields if field.present
+        _ours(field, field.type, getattr(message, field.name))
+        for field in layout.fields
+        if field.present and not is_own(field)
     ]
 
 

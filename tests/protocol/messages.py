@@ -25,11 +25,21 @@ def all_messages() -> Iterator[tuple[type, list[int]]]:
         yield response_class(info.key), versions
 
 
+OWN_TAGS = 10_000
+
+
 class MessageFactory:
     """Fills structs with random values; fields of a version that lacks them keep their defaults."""
 
-    def __init__(self, seed: str, limits: dict[tuple[str, str], tuple[int, int]] | None = None) -> None:
+    def __init__(
+        self,
+        seed: str,
+        limits: dict[tuple[str, str], tuple[int, int]] | None = None,
+        own_fields: bool = True,
+    ) -> None:
         self.random = random.Random(seed)
+        # Whether the fields with Mainstem's own tags get values, which no other codec knows.
+        self.own_fields = own_fields
         # Ranges by (struct, field) that are narrower than the wire type, where the peer demands it.
         self.limits = limits or {}
 
@@ -38,6 +48,8 @@ class MessageFactory:
         return layout.cls(**{field.name: self.field(layout, field) for field in present})
 
     def field(self, layout: StructLayout, field: Field) -> Any:
+        if field.tag is not None and field.tag >= OWN_TAGS and not self.own_fields:
+            return getattr(layout.cls(), field.name)
         if field.nullable and self.random.random() < 0.3:
             return None
         if field.tag is not None and self.random.random() < 0.3:

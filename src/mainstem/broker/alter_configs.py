@@ -1,17 +1,42 @@
 """Altering settings, as AlterConfigs and IncrementalAlterConfigs do it alike.
 
 Who may alter which resource, the controller's decision, and a result for every resource; the two APIs differ
-only in what the controller is asked.
+only in what the controller is asked. A setting that Mainstem does not act on is kept, as clients of Kafka
+expect, but never without a word.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 from mainstem.broker.context import RequestContext
 from mainstem.broker.controller_shell import Decision
 from mainstem.cluster.image import ResourceType as ConfigResourceType
+from mainstem.cluster.records import ConfigRecord, MetadataRecord
+from mainstem.config import is_acted_on
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+logger = logging.getLogger(__name__)
+
+_SCOPES = {
+    ConfigResourceType.TOPIC: "topic",
+    ConfigResourceType.BROKER: "broker",
+    ConfigResourceType.GROUP: "group",
+}
+
+
+def warn_of_ignored(records: Iterable[MetadataRecord]) -> None:
+    """Log which of these settings will make no difference."""
+    for record in records:
+        if isinstance(record, ConfigRecord) and record.value is not None:
+            scope = _SCOPES.get(ConfigResourceType(record.resource_type))
+            if scope is not None and not is_acted_on(scope, record.name):
+                whose = f"{scope} {record.resource_name}" if record.resource_name else "all brokers"
+                logger.warning(
+                    "%s=%s was set for %s: Mainstem does not act on this setting",
+                    record.name, record.value, whose,
+                )  # fmt: skip
 
 
 class ConfigResource(Protocol):

@@ -65,6 +65,14 @@ class LogCleaner:
         """Whether its segments must stay as they are."""
         return log in self._cleaning
 
+    def state_of(self, partition: Partition) -> Candidate | None:
+        """How much of a log is clean and how much could be cleaned; None where nothing is compacted."""
+        log = partition.log
+        if not log.config.compact or log.health.failure is not None:
+            return None
+        offset = self._checkpoint.offset_of(log)
+        return examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
+
     def reconfigured(self) -> None:
         """The settings may be others now."""
         self._wake.set()

@@ -26,6 +26,7 @@ _RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 # With a limit, a piece is what may be copied in this time, so that the limit holds over any second.
 _PIECE_SECONDS = 0.1
 _PIECE_BYTES_MIN = 4096
+_WAIT_SECONDS = 0.002
 
 
 class LogDirMoves:
@@ -115,19 +116,23 @@ class LogDirMoves:
                 # First, so that a start without the new directory does not go on with the former one.
                 await self._record(partition, move)
                 is_recorded = True
-            elif move.may_finish and not partition.is_flushing:
+            elif move.may_finish and self._is_at_rest(partition):
                 await self._finish(partition, move)
                 return
             work = move.next_copy(
                 max(_PIECE_BYTES_MIN, min(PIECE_BYTES, int(self._bytes_per_second() * _PIECE_SECONDS)))
             )
-            if work is None:  # only a flush is waited for
-                await asyncio.sleep(0.001)
+            if work is None:  # only a flush or a compaction is waited for
+                await asyncio.sleep(_WAIT_SECONDS)
                 continue
             began = time.monotonic()
             await loop.run_in_executor(None, work.run)
             move.copied(work)
             await self._pace(work, move, began)
+
+    def _is_at_rest(self, partition: Partition) -> bool:
+        """Whether nobody is at work on the files, to whom it would matter that they are others now."""
+        return not (partition.is_flushing or self._node.cleaner.is_cleaning(partition.log))
 
     def _bytes_per_second(self) -> int:
         rate: int = self._node.config.get(_RATE)

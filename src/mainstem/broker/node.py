@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mainstem.broker.alter_configs import warn_of_ignored
 from mainstem.broker.clock import Clock
 from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
@@ -21,6 +22,7 @@ from mainstem.broker.fetch_session import FetchSessionCache
 from mainstem.broker.index_repairs import IndexRepairs
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.listener import BoundListener
+from mainstem.broker.log_cleaner import LogCleaner
 from mainstem.broker.log_dir_assignments import LogDirAssignments
 from mainstem.broker.log_dir_moves import LogDirMoves
 from mainstem.broker.maintenance import Maintenance
@@ -102,6 +104,11 @@ class Node:
     def log_manager(self) -> LogManager:
         assert self._log_manager is not None, "the node is not started"
         return self._log_manager
+
+    @property
+    def cleaner(self) -> LogCleaner:
+        assert self._maintenance is not None, "the node is not started"
+        return self._maintenance.cleaner
 
     @property
     def log_dir_moves(self) -> LogDirMoves:
@@ -387,6 +394,7 @@ class Node:
     async def _apply(self, image: MetadataImage, records: Sequence[MetadataRecord]) -> None:
         self.metadata_cache.clear()
         self.generation += 1
+        warn_of_ignored(records)
         broker_config_changed = False
         topic_ids: dict[bytes, None] = {}
         for record in records:

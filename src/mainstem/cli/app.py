@@ -111,6 +111,18 @@ def _add_topics(app: typer.Typer) -> None:
     app.add_typer(topics.app, name="topics")
 
 
+def _add_config(app: typer.Typer) -> None:
+    from mainstem.cli import config
+
+    app.add_typer(config.app, name="config")
+
+
+def _add_logs(app: typer.Typer) -> None:
+    from mainstem.cli import logs
+
+    app.add_typer(logs.app, name="logs")
+
+
 def _add_groups(app: typer.Typer) -> None:
     from mainstem.cli import groups
 
@@ -139,6 +151,8 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "demo": _add_demo,
     "up": _add_up,
     "topics": _add_topics,
+    "config": _add_config,
+    "logs": _add_logs,
     "produce": _adds_function("produce"),
     "consume": _adds_function("consume"),
     "groups": _add_groups,

@@ -150,7 +150,7 @@ class ClusterRequests:
             time.sleep(RETRY_PAUSE_S)
 
     def _coordinators(self, keys: list[str]) -> list[Coordinator]:
-        connection = self._any_connection()
+        connection = self.any_connection()
         version = connection.version_of(FindCoordinatorRequest.SCHEMA.api_key)
         if version is not None and version >= 4:
             request = FindCoordinatorRequest(key_type=self.KEY_TYPE, coordinator_keys=keys)
@@ -167,7 +167,8 @@ class ClusterRequests:
             key, answer.node_id, answer.host, answer.port, answer.error_code, answer.error_message
         )
 
-    def _any_connection(self) -> Connection:
+    def any_connection(self) -> Connection:
+        """The connection to the first of the given addresses that answers."""
         problem: CommandError | None = None
         for host, port in self._bootstrap:
             try:

@@ -127,14 +127,14 @@ def describe(
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show partitions, leaders, replicas, offsets and settings."""
+    """Show partitions, offsets, sizes, settings, and how far retention and compaction are."""
     admin = admin_client(bootstrap)
     existing = sorted(cluster_metadata(admin, bootstrap).topics)
     for name in names or []:
         if name not in existing:
             raise no_such_topic(name, existing)
     with kafka_errors(bootstrap, "describe"):
-        found = topic_description.collect(admin, names or existing, all_configs=all_configs)
+        found = topic_description.collect(admin, bootstrap, names or existing, all_configs=all_configs)
     if as_json:
         print_json([topic_description.as_json(topic) for topic in found])
         return

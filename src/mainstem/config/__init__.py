@@ -13,6 +13,7 @@ from mainstem.config.describe import (
     describe_cluster_default,
     describe_group,
     describe_topic,
+    is_acted_on,
 )
 from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
 from mainstem.config.group import group_values, validate_group_configs
@@ -49,6 +50,7 @@ __all__ = [
     "describe_group",
     "describe_topic",
     "group_values",
+    "is_acted_on",
     "is_list_broker_setting",
     "is_list_setting",
     "load_properties",

@@ -76,6 +76,9 @@ LIST = ConfigType.LIST
 CLASS = ConfigType.CLASS
 PASSWORD = ConfigType.PASSWORD
 
+# The end of the documentation of every such setting, by which it is known to a client too.
+NOT_ACTED_ON = "Mainstem does not act on this setting."
+
 PER_BROKER = UpdateMode.PER_BROKER
 CLUSTER_WIDE = UpdateMode.CLUSTER_WIDE
 
@@ -101,6 +104,8 @@ class Setting(Struct, frozen=True):
     update: UpdateMode = UpdateMode.READ_ONLY
     # Truthful for the broker as it is now: giving a setting that is not acted on draws a warning.
     acted_on: bool = False
+    # Kafka takes a new value while it runs, and Mainstem only when it starts.
+    fixed_at_start: bool = False
     scope: Scope = Scope.BROKER
     # For a topic's or group's: the broker setting that gives its default, its synonym in DescribeConfigs.
     synonym: str | None = None
@@ -109,6 +114,18 @@ class Setting(Struct, frozen=True):
     security: bool = False
     # Kafka lists only its public settings in DescribeConfigs; the others appear when somebody sets them.
     listed: bool = True
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether a running broker takes a new value."""
+        return self.scope is not Scope.BROKER or (
+            self.update is not UpdateMode.READ_ONLY and not self.fixed_at_start
+        )
+
+    @property
+    def full_doc(self) -> str:
+        """What it is, and whether Mainstem acts on it."""
+        return self.doc if self.acted_on else f"{self.doc} {NOT_ACTED_ON}"
 
     @property
     def sensitive(self) -> bool:

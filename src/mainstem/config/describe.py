@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainstem.config.broker_config import BrokerConfig
-from mainstem.config.definition import ConfigSource, ConfigType, Setting, UpdateMode
+from mainstem.config.definition import NOT_ACTED_ON, ConfigSource, ConfigType, Scope, Setting, UpdateMode
 from mainstem.config.log_config import topic_value_from_broker
 from mainstem.config.resolve import base_setting
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_ALIASES, TOPIC_SETTINGS
@@ -45,6 +45,15 @@ class ConfigEntry(Struct, frozen=True):
     @property
     def is_default(self) -> bool:
         return self.source == ConfigSource.DEFAULT_CONFIG
+
+
+def is_acted_on(scope: str, name: str) -> bool:
+    """Whether Mainstem does what this setting of a topic, group or broker asks for."""
+    if scope == Scope.BROKER.value:
+        setting = base_setting(name)
+        return setting is not None and setting.name == name and setting.acted_on
+    known = TOPIC_SETTINGS if scope == Scope.TOPIC.value else GROUP_SETTINGS
+    return name in known and known[name].acted_on
 
 
 def describe_topic(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -107,7 +116,7 @@ def _topic_entry(config: BrokerConfig, setting: Setting, text: str | None) -> Co
         read_only=False,
         sensitive=setting.sensitive,
         synonyms=tuple(synonyms),
-        doc=setting.doc,
+        doc=setting.full_doc,
     )
 
 
@@ -129,7 +138,7 @@ def _group_entry(config: BrokerConfig, setting: Setting, text: str | None) -> Co
         read_only=False,
         sensitive=setting.sensitive,
         synonyms=tuple(synonyms),
-        doc=setting.doc,
+        doc=setting.full_doc,
     )
 
 
@@ -151,11 +160,16 @@ def _broker_entry(config: BrokerConfig, name: str) -> ConfigEntry:
         value=value,
         type=ConfigType.UNKNOWN if setting is None else setting.type,
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
-        read_only=name not in BROKER_SETTINGS or BROKER_SETTINGS[name].update is UpdateMode.READ_ONLY,
+        read_only=name not in BROKER_SETTINGS or not BROKER_SETTINGS[name].dynamic,
         sensitive=sensitive,
         synonyms=tuple(synonyms),
-        doc=None if setting is None else setting.doc,
+        doc=None if setting is None else _doc(setting, name),
     )
+
+
+def _doc(setting: Setting, name: str) -> str:
+    """Nothing is acted on for a single listener or mechanism."""
+    return setting.full_doc if setting.name == name else f"{setting.doc} {NOT_ACTED_ON}"
 
 
 def _value_in_force(config: BrokerConfig, name: str, setting: Setting) -> str | None:

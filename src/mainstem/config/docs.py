@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mainstem.config.definition import INT64_MAX, Scope, Setting
+from mainstem.config.definition import INT64_MAX, Scope, Setting, UpdateMode
 from mainstem.config.tables import BROKER_GROUPS, GROUP_SETTINGS, TOPIC_SETTINGS
 
 _HEAD = """\
@@ -20,7 +20,7 @@ Mainstem's settings carry the names, types, defaults and ranges of Apache Kafka 
 - A name in the file that Kafka does not know, or that Mainstem does not act on yet, draws a warning when the
   broker starts. With `--set`, an unknown name is an error.
 - A setting that would protect something and that Mainstem cannot honour yet (`ssl.*`, `sasl.*`, an
-  authorizer, a listener that is not `PLAINTEXT`) keeps it from starting.
+  authorizer, a listener that is not `PLAINTEXT`) keeps it from starting, and cannot be set while it runs.
 - `replication.factor` is understood as `default.replication.factor`, and `unclean.leader.election` as
   `unclean.leader.election.enable`.
 
@@ -28,6 +28,25 @@ Mainstem's settings carry the names, types, defaults and ranges of Apache Kafka 
 a new value: for one broker (`per-broker`), also for all brokers at once (`cluster-wide`), or not at all
 (`read-only`).
 This page is made from the declarations in `src/mainstem/config/tables` by `python -m mainstem.config.docs`.
+
+## Settings of a running broker
+
+Settings of topics, of groups and of brokers that are not `read-only` are altered with `mainstem config
+set`, with Kafka's `kafka-configs`, or with any client's IncrementalAlterConfigs. A change is in force when
+the answer comes, and it survives restarts. Of several values the first of these counts: the topic's or
+group's own, the one for this broker, the one for all brokers, the file or `--set`, the default. `mainstem
+config describe NAME --topic TOPIC` shows all of them.
+
+- A value that a setting cannot have is refused, with what is allowed: `INVALID_CONFIG` for topics and
+  groups, `INVALID_REQUEST` for brokers, as Kafka does it. A request changes all that it names, or nothing.
+- A name that Kafka does not know is refused, with the nearest that it does. For brokers Kafka keeps such
+  names, for its plug-ins; Mainstem has none, so it could only be a typing error.
+- A setting that Mainstem does not act on is kept and shown, because programs written for Kafka set such
+  values as a matter of course and stop when they are refused. It is never kept without a word: the broker
+  logs a warning, `mainstem config set` prints one, the setting's documentation in DescribeConfigs ends with
+  "Mainstem does not act on this setting.", and `mainstem config describe --not-acted-on` lists all of them.
+  Those that would protect something, and `remote.storage.enable=true`, are refused instead: to go on
+  without them would lose what they were set for.
 """
 
 _TOPIC_HEAD = """\
@@ -79,11 +98,15 @@ def _rows(settings: Iterable[Setting]) -> Iterator[str]:
             setting.type.name.lower(),
             _default(setting),
             setting.allowed().replace("|", "\\|"),
-            setting.update.value if setting.scope is Scope.BROKER else _inheritance(setting),
+            _altered(setting) if setting.scope is Scope.BROKER else _inheritance(setting),
             "yes" if setting.acted_on else "no",
             setting.doc,
         )
         yield "| " + " | ".join(cells) + " |\n"
+
+
+def _altered(setting: Setting) -> str:
+    return setting.update.value if setting.dynamic else UpdateMode.READ_ONLY.value
 
 
 def _inheritance(setting: Setting) -> str:

@@ -5,11 +5,10 @@ Answers questions of (Incremental)AlterConfigs; it must never apply or store a v
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, ConfigType, UpdateMode
+from mainstem.config.nearest import did_you_mean
 from mainstem.config.resolve import base_setting, canonical_broker_name
 from mainstem.config.rules import check_broker_rules
-
-# Kafka opens and closes listeners while it runs; Mainstem does not yet, and must not pretend to.
-_FIXED_FOR_NOW = frozenset(("listeners", "listener.security.protocol.map"))
+from mainstem.config.tables import BROKER_SETTINGS
 
 
 def is_list_broker_setting(name: str) -> bool:
@@ -24,12 +23,15 @@ def validate_dynamic_broker(
     """Refuse what may not be altered (Kafka's INVALID_REQUEST). `value` None takes an altered value away.
 
     `per_broker` is false for the cluster's default, the resource with an empty name. With `current`, the
-    rules that span several settings are checked against the outcome too. An unknown name passes, as in Kafka.
+    rules that span several settings are checked against the outcome too. An unknown name, which Kafka keeps
+    for its plug-ins, can mean nothing here and is refused.
     """
     setting = base_setting(name)
     if setting is None:
-        return
-    if setting.update is UpdateMode.READ_ONLY or setting.name in _FIXED_FOR_NOW:
+        if value is None:
+            return
+        raise ConfigError(f"{name} is not a broker setting{did_you_mean(name, BROKER_SETTINGS)}", name)
+    if not setting.dynamic:
         raise ConfigError(f"{name} cannot be altered while the broker runs; set it in the file", name)
     if setting.update is UpdateMode.PER_BROKER and not per_broker:
         raise ConfigError(f"{name} can be altered for one broker, not as the cluster's default", name)

@@ -38,6 +38,8 @@ SERVED: Final[dict[int, str]] = {
     37: "k37_create_partitions",
     42: "k42_delete_groups",
     44: "k44_incremental_alter_configs",
+    45: "k45_alter_partition_reassignments",
+    46: "k46_list_partition_reassignments",
     47: "k47_offset_delete",
     60: "k60_describe_cluster",
     61: "k61_describe_producers",

@@ -5,6 +5,7 @@ their way there; v4 disk totals (KIP-827).
 import os
 
 from mainstem.broker.context import RequestContext
+from mainstem.broker.partition import Partition
 from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -12,7 +13,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from mainstem.storage.log_dir import LogDir
 
@@ -30,6 +31,8 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
         if wanted is not None and key not in wanted:
             continue
         here = DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size)
+        if request.include_log_state:
+            _add_state(ctx, partition, here)
         by_dir.setdefault(manager.dir_of(partition.log), []).append((partition.topic, here))
         move = manager.moves.get(key)
         if move is not None:
@@ -38,6 +41,21 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
     return DescribeLogDirsResponse(
         results=[_describe(log_dir, by_dir.get(log_dir, [])) for log_dir in manager.dirs]
     )
+
+
+def _add_state(ctx: RequestContext, partition: Partition, described: DescribeLogDirsPartition) -> None:
+    """What Kafka has no field for: how far retention and compaction are. Only who asks for it gets it."""
+    log, cleaner = partition.log, ctx.node.cleaner
+    described.segment_count = len(log.segments)
+    try:
+        if log.size:
+            described.oldest_segment_timestamp = log.segments[0].largest_timestamp()
+        state = cleaner.state_of(partition)
+    except (OSError, KafkaError, ValueError):
+        return  # whoever needs the files will find out, and say so
+    if state is not None:
+        described.clean_bytes, described.cleanable_bytes = state.clean_bytes, state.cleanable_bytes
+        described.uncleanable = cleaner.uncleanable.get(log)
 
 
 def _describe(

@@ -45,6 +45,7 @@ SETTINGS = (
         Items(may_be_empty=False),
         update=PER_BROKER,
         acted_on=True,
+        fixed_at_start=True,
     ),
     Setting(
         "advertised.listeners",
@@ -61,6 +62,7 @@ SETTINGS = (
         "Which security protocol each listener name stands for.",
         update=PER_BROKER,
         acted_on=True,
+        fixed_at_start=True,
     ),
     Setting(
         "inter.broker.listener.name",

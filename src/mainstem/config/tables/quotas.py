@@ -101,6 +101,7 @@ SETTINGS = (
         "The bytes per second that moves between directories may use.",
         at_least(0),
         update=CLUSTER_WIDE,
+        acted_on=True,
         listed=False,
     ),
 )

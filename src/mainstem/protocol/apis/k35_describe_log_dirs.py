@@ -1,10 +1,14 @@
-"""DescribeLogDirs (key 35): log directories with their space and the replicas in them."""
+"""DescribeLogDirs (key 35): log directories with their space and the replicas in them.
+
+Tags from 10000 on are Mainstem's own. They are in an answer only if the request has asked for them, so that
+other clients get exactly what Kafka sends.
+"""
 
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
-from mainstem.protocol.schema import I16, I32, I64, ApiMessage, nullable, versions
+from mainstem.protocol.schema import I16, I32, I64, ApiMessage, nullable, tagged, versions
 
 
 class DescribableLogDirTopic(Struct, gc=False):
@@ -15,6 +19,7 @@ class DescribableLogDirTopic(Struct, gc=False):
 class DescribeLogDirsRequest(Struct, gc=False):
     SCHEMA: ClassVar = ApiMessage(api_key=35, kind="request", versions="1-5", flexible="2+")
     topics: Annotated[list[DescribableLogDirTopic] | None, nullable("0+")] = []
+    include_log_state: Annotated[bool, tagged(10000, "2+")] = False
 
 
 class DescribeLogDirsPartition(Struct, gc=False):
@@ -22,6 +27,14 @@ class DescribeLogDirsPartition(Struct, gc=False):
     partition_size: I64 = 0
     offset_lag: I64 = 0
     is_future_key: bool = False
+    segment_count: Annotated[I32, tagged(10000, "2+")] = -1
+    # The largest timestamp in the oldest segment, from which retention.ms counts.
+    oldest_segment_timestamp: Annotated[I64, tagged(10001, "2+")] = -1
+    # What compaction has been over, and what it may go over next; -1 where nothing is compacted.
+    clean_bytes: Annotated[I64, tagged(10002, "2+")] = -1
+    cleanable_bytes: Annotated[I64, tagged(10003, "2+")] = -1
+    # Why the log cannot be compacted.
+    uncleanable: Annotated[str | None, nullable("2+"), tagged(10004, "2+")] = None
 
 
 class DescribeLogDirsTopic(Struct, gc=False):

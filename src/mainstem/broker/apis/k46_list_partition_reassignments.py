@@ -1,0 +1,20 @@
+"""ListPartitionReassignments (key 46), version 0: moves of partitions to other brokers, of which a cluster of
+one broker never has any.
+"""
+
+from mainstem.broker.context import RequestContext
+from mainstem.protocol.apis.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from mainstem.protocol.errors import ErrorCode
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+
+def handle(
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    if not ctx.authorize(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ListPartitionReassignmentsResponse(error_code=code, error_message=code.message)
+    return ListPartitionReassignmentsResponse(error_message=None)
