@@ -11,6 +11,7 @@ from functools import partial
 
 from mainstem.broker.partition import Partition
 from mainstem.coordinator.machine import Machine, TransactionalMachine
+from mainstem.logs import about
 from mainstem.protocol.errors import ProtocolError
 from mainstem.records.batch import BatchHeader, iter_headers
 from mainstem.records.control import ControlType, control_type_of
@@ -55,7 +56,10 @@ class _Replayer:
             self._replay(batch, self._machine.replay)
         elif self._of_transactions is None:
             logger.error(
-                "%s: passing over a batch of a transaction at %d", self._partition, header.base_offset
+                "%s: passing over a batch of a transaction at %d",
+                self._partition,
+                header.base_offset,
+                extra=about(offset=header.base_offset),
             )
         elif header.is_control:
             for record in iter_records(batch):
@@ -72,4 +76,10 @@ class _Replayer:
             try:
                 replay(record.key, record.value)
             except ProtocolError as error:
-                logger.error("%s: passing over the record at %d: %s", self._partition, record.offset, error)
+                logger.error(
+                    "%s: passing over the record at %d: %s",
+                    self._partition,
+                    record.offset,
+                    error,
+                    extra=about(offset=record.offset),
+                )

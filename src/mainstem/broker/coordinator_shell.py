@@ -15,6 +15,7 @@ from mainstem.broker.coordinator_loading import load
 from mainstem.broker.partition import Partition
 from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
 from mainstem.coordinator.machine import Machine, TransactionalMachine
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.records.compression import Codec
@@ -151,7 +152,8 @@ class CoordinatorShell(Generic[M]):
         try:
             partition = self._node.replicas.by_topic(self._topic, index)
         except KafkaError as error:
-            logger.error("cannot coordinate %s-%d: %s", self._topic, index, error.message)
+            place = f"{self._topic}-{index}"
+            logger.error("cannot coordinate %s: %s", place, error, extra=about(folder=place))
             return
         shard = self._shards[index] = Shard(partition, self._new_machine(partition))
         if partition.log.log_end_offset == partition.log.log_start_offset:
@@ -418,7 +420,7 @@ class CoordinatorShell(Generic[M]):
         """Back to the state before this turn. An event that is only now being collected saw that turn: it
         goes first.
         """
-        logger.error("cannot write to %s: %s", shard.partition, error.message)
+        logger.error("cannot write to %s: %s", shard.partition, error)
         effects = shard.machine.effects
         replies, shard.replies = shard.replies + effects.replies, []
         undo = undo + effects.undo

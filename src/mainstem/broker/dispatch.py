@@ -19,6 +19,7 @@ from mainstem.broker.context import EncodedBody, RequestContext
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.output import Chunk
 from mainstem.broker.produce_fast_path import learn, try_produce
+from mainstem.logs import about
 from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import ProduceResponse
 from mainstem.protocol.errors import ProtocolError
@@ -141,10 +142,15 @@ class Dispatcher:
             header, pos = decode_request_header(frame, start, end)
             request, _ = api.decode(frame, pos, end)
         except (ProtocolError, CloseConnection) as error:
-            logger.warning("closing %s: %s", connection.client_host, error)
+            _log_closing(connection, error)
             return CLOSE
         except Exception:
-            logger.exception("a frame of api key %d failed; closing %s", key, connection.client_host)
+            logger.exception(
+                "a frame of api key %d failed; closing %s",
+                key,
+                connection.client_host,
+                extra=about(client=connection.client_host),
+            )
             return CLOSE
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
         try:
@@ -162,9 +168,9 @@ class Dispatcher:
                 learn_heartbeat(ctx, request, response, answer, frame, start, end)
             return answer
         except CloseConnection as error:
-            logger.warning("closing %s: %s", connection.client_host, error)
+            _log_closing(connection, error)
         except Exception:
-            logger.exception("%s v%d failed; closing %s", api.name, version, connection.client_host)
+            _log_failure(connection, api)
         return CLOSE
 
     def _reply(self, ctx: RequestContext, api: ApiVersion, response: Any) -> Reply | Parked:
@@ -189,12 +195,10 @@ class Dispatcher:
             except asyncio.CancelledError:
                 raise
             except CloseConnection as error:
-                logger.warning("closing %s: %s", ctx.connection.client_host, error)
+                _log_closing(ctx.connection, error)
                 ctx.connection.close()
             except Exception:
-                logger.exception(
-                    "%s v%d failed; closing %s", api.name, api.version, ctx.connection.client_host
-                )
+                _log_failure(ctx.connection, api)
                 ctx.connection.close()
 
         task = self._loop.create_task(run())
@@ -227,3 +231,15 @@ class Dispatcher:
         api = ApiVersion(_API_VERSIONS, 0, module.handle)
         ctx = RequestContext(self._node, connection, api, correlation_id, None)
         return api.frame(ctx, module.unsupported_version())
+
+
+def _log_closing(connection: Connection, error: Exception) -> None:
+    host = connection.client_host
+    logger.warning("closing %s: %s", host, error, extra=about(client=host))
+
+
+def _log_failure(connection: Connection, api: ApiVersion) -> None:
+    host = connection.client_host
+    logger.exception(
+        "%s v%d failed; closing %s", api.name, api.version, host, extra=about(client=host, api=api.name)
+    )

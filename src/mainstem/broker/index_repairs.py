@@ -8,6 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
+from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.index_repair import EXIT_DAMAGED, command, result_path
 from mainstem.storage.log import Log
@@ -57,7 +58,12 @@ class IndexRepairs:
         """False when it may be tried again."""
         if base_offset not in log.bases:
             return True  # retention was quicker
-        logger.warning("making the transaction index of %s from offset %d on again", log.name, base_offset)
+        logger.warning(
+            "making the transaction index of %s from offset %d on again",
+            log.name,
+            base_offset,
+            extra=about(log, offset=base_offset),
+        )
         directory, truncations = log.directory, log.truncations
         size = log.segments[log.bases.index(base_offset)].size
         path = result_path(directory, base_offset)
@@ -73,7 +79,7 @@ class IndexRepairs:
         except OSError as failure:
             status, message = -1, str(failure)
         error = cannot_repair(log.name, base_offset, message)
-        logger.error(error.message)
+        logger.error(error.message, extra=about(log, offset=base_offset, cause=error))
         if status == EXIT_DAMAGED:
             self._hopeless[log, base_offset] = error
         return False

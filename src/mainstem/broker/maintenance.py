@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainstem.broker.log_cleaner import LogCleaner
 from mainstem.broker.retention import remove_old_segments
+from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.log import Log
@@ -91,7 +92,7 @@ class Maintenance:
             work = log.flush_begin()
             await self._node.loop.run_in_executor(None, work.run)
         except KafkaError as error:
-            logger.error("cannot flush %s: %s", log.name, error)
+            logger.error("cannot flush %s: %s", log.name, error, extra=about(log))
             return
         log.flush_end(work, self._node.clock.now_ms())
 

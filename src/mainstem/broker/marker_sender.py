@@ -16,6 +16,7 @@ from mainstem.broker.turns import Turns
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -198,7 +199,9 @@ class _Delivery:
         try:
             write_marker(self._node, place, self._marker, self._done)
         except Exception:
-            logger.exception("cannot write a marker into %s-%d", *place)
+            logger.exception(
+                "cannot write a marker into %s-%d", *place, extra=about(topic=place[0], partition=place[1])
+            )
             self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _done(self, place: TopicPartition, error: ErrorCode) -> None:
@@ -230,7 +233,12 @@ class _Delivery:
 
     def _retry(self, place: TopicPartition, error: ErrorCode) -> None:
         if not self._failed:
-            logger.warning("no marker in %s-%d yet, trying again: %s", *place, error.name)
+            logger.warning(
+                "no marker in %s-%d yet, trying again: %s",
+                *place,
+                error.name,
+                extra=about(topic=place[0], partition=place[1], cause=error.name),
+            )
             self._sender.later(self._next_retry_seconds(), self._send_failed)
         self._failed.add(place)
 

@@ -15,6 +15,7 @@ from mainstem.broker.listener import Acceptor, BoundListener, ConnectionLimits
 from mainstem.broker.output import Turn
 from mainstem.config import BrokerConfig, ConfigSource, per_ip_overrides
 from mainstem.config.listeners import Listener
+from mainstem.logs import about
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,11 @@ class Network:
         self.accepted += 1
         if not self._limits.try_add(host):
             self.refused += 1
-            logger.warning("closing a connection from %s: it has max.connections.per.ip already", host)
+            logger.warning(
+                "closing a connection from %s: it has max.connections.per.ip already",
+                host,
+                extra=about(client=host),
+            )
             sock.close()
             return
         try:

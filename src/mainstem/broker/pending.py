@@ -6,6 +6,7 @@ from typing import Any
 
 from mainstem.broker.connection import PARKED
 from mainstem.broker.context import RequestContext
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,8 @@ class Pending:
             self._ctx.reply(response)
         except Exception:
             # One answer that cannot be sent must not keep the others of the same turn from theirs.
-            logger.exception("an answer to %s failed", self._ctx.connection.client_host)
+            host = self._ctx.connection.client_host
+            logger.exception("an answer to %s failed", host, extra=about(client=host))
             self._ctx.connection.close()
 
     def fail(self, error: ErrorCode) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainstem import logs
 from mainstem.cli.banner import banner, ready_line
 from mainstem.cli.errors import CommandError, in_two_lines, report
 from mainstem.cli.up_options import UpOptions, parse
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(options: UpOptions) -> int:
     """Run the broker as the options say; the temporary directory of --ephemeral does not outlive the call."""
-    _configure_logging(options.log_level or "info")
+    logs.configure(options.log_level or "info", options.log_format)
     signal.signal(signal.SIGTERM, _stop_before_ready)
     temporary = (
         Path(tempfile.mkdtemp(prefix="mainstem-")) if options.ephemeral and options.data is None else None
@@ -95,16 +96,6 @@ def _announce(node: Node, options: UpOptions) -> None:
     else:
         text = ready_line(bootstrap, node.config.get("node.id"), node.cluster_id, data_dir, metrics_url)
     print(text, flush=True)
-
-
-def _configure_logging(level: str) -> None:
-    short = sys.stderr.isatty()
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%H:%M:%S" if short else "%Y-%m-%dT%H:%M:%S",
-    )
 
 
 def _stop_before_ready(_signal: int, _frame: object) -> None:

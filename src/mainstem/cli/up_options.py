@@ -13,6 +13,7 @@ from msgspec import Struct
 from mainstem.cli.errors import CommandError
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
 
 
 class UpOptions(Struct):
@@ -27,6 +28,7 @@ class UpOptions(Struct):
     ephemeral: bool = False
     uvloop: bool = True
     log_level: str | None = None
+    log_format: str | None = None
     owner_pipe: bool = False
 
 
@@ -80,6 +82,12 @@ OPTION_SPECS = (
     ),
     OptionSpec("log_level", ("--log-level",), "LEVEL", f"One of {', '.join(LOG_LEVELS)}. Default: info."),
     OptionSpec(
+        "log_format",
+        ("--log-format",),
+        "FORMAT",
+        "How events look on standard error: text or json. Default: text on a terminal, json elsewhere.",
+    ),
+    OptionSpec(
         "owner_pipe",
         ("--owner-pipe",),
         None,
@@ -120,6 +128,8 @@ def checked(options: UpOptions) -> UpOptions:
             raise _usage(f"{flag} {port} is out of range: use 0 to 65535 (0 picks a free one)")
     if options.log_level is not None and options.log_level not in LOG_LEVELS:
         raise _usage(f"--log-level {options.log_level} is not one of {', '.join(LOG_LEVELS)}")
+    if options.log_format is not None and options.log_format not in LOG_FORMATS:
+        raise _usage(f"--log-format {options.log_format} is not one of {', '.join(LOG_FORMATS)}")
     if options.ephemeral and options.data is not None and not options.owner_pipe:
         raise _usage("--ephemeral removes its data at exit: give either --data or --ephemeral, not both")
     for setting in options.set:

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Required, TypedDict
 
+from mainstem.logs import about
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.deletion import DeletionQueue
 from mainstem.storage.errors import is_passing, storage_error
@@ -106,7 +107,12 @@ class DirectoryHealth:
             if (
                 self._refusals & (self._refusals - 1) == 0
             ):  # producers retry fast: the log must not fill up too
-                logger.error("%s (refusal %d); the log goes on when there is room", reason, self._refusals)
+                logger.error(
+                    "%s (refusal %d); the log goes on when there is room",
+                    reason,
+                    self._refusals,
+                    extra=about(directory=str(self.path), cause=error.strerror or error),
+                )
             return storage_error(f"{reason}; nothing was written, retry when there is room again")
         self.fail(reason)
         return storage_error(f"{reason}; log directory {self.path} is offline until a restart")
@@ -114,6 +120,11 @@ class DirectoryHealth:
     def fail(self, reason: str) -> None:
         if self.failure is None:
             self.failure = reason
-            logger.critical("log directory %s is offline until a restart: %s", self.path, reason)
+            logger.critical(
+                "log directory %s is offline until a restart: %s",
+                self.path,
+                reason,
+                extra=about(directory=str(self.path), cause=reason),
+            )
             if self.on_failure is not None:
                 self.on_failure()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Unpack
 
 from mainstem.config import LogConfig
+from mainstem.logs import about
 from mainstem.storage.checkpoints import read_partition_metadata, write_partition_metadata
 from mainstem.storage.cleaner.recovery import is_broken_off, recover_swaps
 from mainstem.storage.deletion import remove_path
@@ -84,7 +85,11 @@ def open_log(
     state.remove_expired(now_ms, environment.producer_id_expiration_ms)
     if log.log_start_offset > end_offset:
         logger.warning(
-            "%s ends at %d, before its start offset %d", log.name, end_offset, log.log_start_offset
+            "%s ends at %d, before its start offset %d",
+            log.name,
+            end_offset,
+            log.log_start_offset,
+            extra=about(log, offset=end_offset),
         )
         log.truncate_fully_and_start_at(log.log_start_offset, now_ms)
     return log

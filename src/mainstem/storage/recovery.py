@@ -11,6 +11,7 @@ import os
 from crc32c import crc32c
 from msgspec import Struct
 
+from mainstem.logs import about
 from mainstem.records.batch import (
     ATTRIBUTES_POSITION,
     HEADER,
@@ -98,7 +99,11 @@ def _repair_indexes(directory: str, segments: list[Segment], index_interval_byte
         if segment.indexes_are_sane() and index_is_sane(directory, segment.base_offset):
             state = None
             continue
-        logger.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
+        logger.warning(
+            "rebuilding the indexes of %s",
+            segment.path(LOG_SUFFIX),
+            extra=about(folder=directory, offset=segment.base_offset),
+        )
         segment.rebuild_indexes(index_interval_bytes)
         if state is None:  # else it comes from the segment before
             state = producer_state_at(directory, segments[: number + 1], segment.base_offset)
@@ -186,6 +191,7 @@ class _Recovery:
         logger.warning(
             "cutting %d bytes off %s at position %d: %s; the log now ends at offset %d",
             lost, segment.path(LOG_SUFFIX), error.position, error.reason, self._report.log_end_offset,
+            extra=about(folder=self._directory, offset=self._report.log_end_offset, cause=error.reason),
         )  # fmt: skip
         handle = segment.file()
         os.ftruncate(handle.fd, error.position)
@@ -199,6 +205,7 @@ class _Recovery:
             logger.warning(
                 "removing %s with %d bytes: the segment before it is damaged",
                 segment.path(LOG_SUFFIX), segment.size,
+                extra=about(folder=self._directory, offset=segment.base_offset, cause="damage before it"),
             )  # fmt: skip
             self._report.removed_segments += 1
             self._report.truncated_bytes += segment.size

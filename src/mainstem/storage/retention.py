@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.storage.segment import Segment
 from mainstem.storage.truncation import remove_segment
@@ -91,7 +92,12 @@ def _delete_while(log: "Log", now_ms: int, high_watermark: int, predicate: _Pred
         # An empty segment at the end keeps the next offset, so that none is ever used twice.
         log.roll(now_ms)
     logger.info(
-        "deleting %d segments of %s up to offset %d because of %s", count, log.name, log.bases[count], reason
+        "deleting %d segments of %s up to offset %d because of %s",
+        count,
+        log.name,
+        log.bases[count],
+        reason,
+        extra=about(log, offset=log.bases[count], cause=reason),
     )
     for _ in range(count):
         remove_segment(log, 0, now_ms)

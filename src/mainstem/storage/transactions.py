@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import set_log_append_time
 from mainstem.records.control import EndTxnMarker, build_marker
@@ -184,7 +185,7 @@ def _repaired(log: "Log", action: Callable[[], T]) -> T:
         try:
             return action()
         except CorruptIndexError as error:
-            logger.warning("%s: %s; it is made again from the log", log.name, error)
+            logger.warning("%s: %s; it is made again from the log", log.name, error, extra=about(log))
             number = log.bases.index(error.base_offset)
             try:
                 entries = aborted_in_segment(log.directory, log.segments, number)

@@ -4,6 +4,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from mainstem.logs import about
 from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.replay import rebuild_producer_state
 from mainstem.storage.rolling import new_segment
@@ -22,7 +23,9 @@ def truncate_to(log: "Log", offset: int, now_ms: int) -> bool:
     log.health.check()
     if offset >= log.log_end_offset:
         return False
-    logger.info("truncating %s from %d to %d", log.name, log.log_end_offset, offset)
+    logger.info(
+        "truncating %s from %d to %d", log.name, log.log_end_offset, offset, extra=about(log, offset=offset)
+    )
     try:
         if offset < log.bases[0]:
             _start_at(log, offset, now_ms)
@@ -50,7 +53,7 @@ def truncate_fully_and_start_at(log: "Log", offset: int, now_ms: int) -> None:
     if offset < 0:
         raise ValueError(f"{log.name} cannot start at offset {offset}")
     log.health.check()
-    logger.info("emptying %s, which now starts at %d", log.name, offset)
+    logger.info("emptying %s, which now starts at %d", log.name, offset, extra=about(log, offset=offset))
     try:
         _start_at(log, offset, now_ms)
     except OSError as error:

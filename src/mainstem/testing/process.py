@@ -172,6 +172,7 @@ class Broker:
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "mainstem", "up", "--host", self._host, "--port", str(self._port)]
+        command += ["--log-format", "text"]  # people read it when a test fails
         command += ["--data", str(self.data_dir), "--owner-pipe"]
         if self._temporary is not None:
             command.append("--ephemeral")

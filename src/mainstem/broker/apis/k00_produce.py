@@ -13,6 +13,7 @@ from mainstem.broker.context import RequestContext
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.internal_topics import is_internal
 from mainstem.broker.partition import Partition
+from mainstem.logs import about
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -125,11 +126,13 @@ class Produce:
         try:
             answer = self.answer()
         except CloseConnection as error:
-            logger.warning("closing %s: %s", ctx.connection.client_host, error)
+            host = ctx.connection.client_host
+            logger.warning("closing %s: %s", host, error, extra=about(client=host))
             ctx.connection.close()
             return
         except Exception:
-            logger.exception("a produce request failed; closing %s", ctx.connection.client_host)
+            host = ctx.connection.client_host
+            logger.exception("a produce request failed; closing %s", host, extra=about(client=host))
             ctx.connection.close()
             return
         if answer is None:
