@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mainstem.broker.log_cleaner_process import CleanerLostError, CleanerProcess
 from mainstem.broker.partition import Partition
 from mainstem.broker.retention import remove_old_segments
+from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.cleaner import swap
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
@@ -30,6 +31,21 @@ _LOSSES_MAX: Final = 3
 _LOGS_PER_TURN: Final = 100
 
 
+class CleanerTotals:
+    """What was cleaned since the start."""
+
+    __slots__ = ("bytes_read", "bytes_written", "milliseconds", "runs")
+
+    def __init__(self) -> None:
+        self.runs = self.milliseconds = self.bytes_read = self.bytes_written = 0
+
+    def add(self, finished: Finished) -> None:
+        self.runs += 1
+        self.milliseconds += finished.milliseconds
+        self.bytes_read += finished.bytes_read
+        self.bytes_written += finished.bytes_written
+
+
 class LogCleaner:
     """The compaction of a node, from `start` until `stop`."""
 
@@ -45,6 +61,7 @@ class LogCleaner:
         self.uncleanable: dict[Log, str] = {}
         # What a log looked like when there was nothing to do in it and time alone would not change that.
         self._in_order: dict[Log, tuple[object, ...]] = {}
+        self.totals = CleanerTotals()
         self._wake = asyncio.Event()
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -60,6 +77,11 @@ class LogCleaner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._end_idle()
+
+    @property
+    def running(self) -> int:
+        """How many logs are being cleaned."""
+        return len(self._cleaning)
 
     def is_cleaning(self, log: Log) -> bool:
         """Whether its segments must stay as they are."""
@@ -176,10 +198,10 @@ class LogCleaner:
             if not await self._clean_with_process(partition, candidate):
                 self._rest(log)
         except KafkaError as error:
-            logger.warning("cannot clean %s now: %s", log.name, error.message)
+            logger.warning("cannot clean %s now: %s", log.name, error.message, extra=about(log, cause=error))
             self._rest(log)
         except Exception as error:
-            logger.exception("cannot clean %s", log.name)
+            logger.exception("cannot clean %s", log.name, extra=about(log))
             self._give_up(log, str(error))
         finally:
             del self._cleaning[log]
@@ -231,6 +253,7 @@ class LogCleaner:
             return await self._swap(partition, answer, [old[base] for base in answer.bases])
         if isinstance(answer, Finished):
             self._losses.pop(log, None)
+            self.totals.add(answer)
             write = self._checkpoint.moved_to(log, answer.end_offset)
             await self._node.loop.run_in_executor(None, write)
             _report(candidate, answer)
@@ -240,7 +263,9 @@ class LogCleaner:
         if not answer.is_passing:
             self._give_up(log, answer.reason)
             return True
-        logger.warning("cannot clean %s now: %s", log.name, answer.reason)
+        logger.warning(
+            "cannot clean %s now: %s", log.name, answer.reason, extra=about(log, cause=answer.reason)
+        )
         return False
 
     async def _swap(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
@@ -287,14 +312,19 @@ class LogCleaner:
     def _lost(self, partition: Partition, reason: str) -> bool:
         log = partition.log
         self._losses[log] = self._losses.get(log, 0) + 1
-        logger.error("cleaning %s: %s", log.name, reason)
+        logger.error("cleaning %s: %s", log.name, reason, extra=about(log, cause=reason))
         if self._losses[log] >= _LOSSES_MAX:
             self._give_up(log, reason)
         return False
 
     def _give_up(self, log: Log, reason: str) -> None:
         self.uncleanable[log] = reason
-        logger.error("%s is left as it is until the next start: it cannot be cleaned: %s", log.name, reason)
+        logger.error(
+            "%s is left as it is until the next start: it cannot be cleaned: %s",
+            log.name,
+            reason,
+            extra=about(log, cause=reason),
+        )
 
     async def _end_idle(self) -> None:
         idle, self._idle = self._idle, []
@@ -309,4 +339,5 @@ def _report(candidate: Candidate, finished: Finished) -> None:
         candidate.log.name, candidate.first_dirty_offset, finished.end_offset,
         finished.records_kept, finished.records_read, finished.keys,
         finished.bytes_read / 1e6, finished.bytes_written / 1e6, finished.milliseconds / 1000,
+        extra=about(candidate.log, offset=finished.end_offset),
     )  # fmt: skip

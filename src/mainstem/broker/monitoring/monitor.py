@@ -60,6 +60,7 @@ class Monitor:
             requests.times(self.meters),
             partitions.partitions(node),
             partitions.log_dirs(node, self._disk_space),
+            partitions.cleaning(node),
             coordination.groups(node),
             coordination.transactions(node),
             process(self._node.clock.now_ms() / 1000),

@@ -82,6 +82,29 @@ def _topics(out: Exposition, sums: dict[str, _TopicSums]) -> Iterator[None]:
         bytes_out.add(each.bytes_out, name)
 
 
+def cleaning(node: "Node") -> Collector:
+    """The compaction. That of one partition shows only when it cannot be done."""
+
+    def collect(out: Exposition) -> Iterator[None]:
+        cleaner = node.cleaner
+        totals = cleaner.totals
+        out.gauge("mainstem_cleaner_running", "Partitions that are being compacted now.").add(cleaner.running)
+        out.counter("mainstem_cleaner_runs_total", "Partitions compacted.").add(totals.runs)
+        out.counter("mainstem_cleaner_seconds_total", "What that took.").add(totals.milliseconds / 1000)
+        out.counter("mainstem_cleaner_read_bytes_total", "Bytes read for it.").add(totals.bytes_read)
+        out.counter("mainstem_cleaner_written_bytes_total", "Bytes written by it.").add(totals.bytes_written)
+        failed = out.gauge(
+            "mainstem_partition_uncleanable", "1 for each partition whose compaction was given up."
+        )
+        uncleanable = list(cleaner.uncleanable)
+        for log in uncleanable:
+            failed.add(1, f'{label("topic", log.topic)},partition="{log.partition}"')
+        out.gauge("mainstem_partitions_uncleanable", "How many those are.").add(len(uncleanable))
+        yield
+
+    return collect
+
+
 def log_dirs(node: "Node", disk_space: DiskSpace) -> Collector:
     def collect(out: Exposition) -> Iterator[None]:
         online = out.gauge(
