@@ -25,3 +25,12 @@ def test_files_and_folders_are_removed_and_missing_ones_do_not_matter(tmp_path: 
     for name in ("folder", "file", "missing"):
         remove_path(str(tmp_path / name))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clock_that_is_set_back_keeps_nothing_longer() -> None:
+    queue = DeletionQueue()
+    queue.add("a", 1_000_060)
+    assert queue.take_due(1_000_000, 10) == []
+    assert queue.take_due(5_000, 10) == []
+    assert queue.take_due(5_059, 10) == []
+    assert queue.take_due(5_060, 10) == ["a"]

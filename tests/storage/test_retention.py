@@ -74,6 +74,24 @@ def test_an_emptied_log_goes_on_where_it_was_after_a_restart(tmp_path: Path, cle
     assert append(log) == 25
 
 
+def test_a_record_stamped_years_ahead_keeps_its_segment_and_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(tmp_path, retention_ms=HOUR_MS, message_timestamp_after_max_ms=10**15)
+    append(log, timestamp=NOW_MS + 10**12)
+    append(log, timestamp=NOW_MS)
+    log.roll(NOW_MS)
+    assert log.delete_old_segments(NOW_MS + 5 * HOUR_MS, 2) == 0
+    assert "stamped" in caplog.text
+    assert log.delete_old_segments(NOW_MS + 10**12 + 2 * HOUR_MS, 2) == 1
+
+
+def test_a_clock_that_is_set_back_removes_nothing_early(tmp_path: Path) -> None:
+    log = filled(tmp_path, retention_ms=4 * HOUR_MS)
+    assert log.delete_old_segments(NOW_MS - 1000 * HOUR_MS, 100) == 0
+    assert log.delete_old_segments(NOW_MS, 100) == 6
+
+
 def test_segments_without_timestamps_go_by_the_age_of_the_file(tmp_path: Path) -> None:
     log = open_log(tmp_path, retention_ms=HOUR_MS)
     append(log, 1, timestamp=-1)

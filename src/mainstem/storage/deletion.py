@@ -14,10 +14,11 @@ logger = logging.getLogger(__name__)
 class DeletionQueue:
     """Paths with the time from which they may be removed."""
 
-    __slots__ = ("_queue",)
+    __slots__ = ("_now_ms", "_queue")
 
     def __init__(self) -> None:
         self._queue: list[tuple[int, str]] = []
+        self._now_ms = 0
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -30,7 +31,12 @@ class DeletionQueue:
         return self._queue[0][0] if self._queue else None
 
     def take_due(self, now_ms: int, limit: int) -> list[str]:
-        """At most `limit` paths whose time has come; they are the caller's to remove."""
+        """At most `limit` paths whose time has come; they are the caller's to remove. A clock that was set
+        back does not make anything wait longer.
+        """
+        if now_ms < self._now_ms:
+            self._queue = [(due_ms - (self._now_ms - now_ms), path) for due_ms, path in self._queue]
+        self._now_ms = now_ms
         due: list[str] = []
         while self._queue and self._queue[0][0] <= now_ms and len(due) < limit:
             due.append(heapq.heappop(self._queue)[1])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Clocks of producers differ; a record stamped further ahead than this keeps its segment for long.
+_FUTURE_MS = 3_600_000
+
 
 def advance_log_start_offset(log: "Log", offset: int, high_watermark: int) -> bool:
     """See `Log.advance_log_start_offset`."""
@@ -73,7 +76,20 @@ def _beyond_size(log: "Log") -> _Predicate:
 
 def _beyond_age(log: "Log", now_ms: int) -> _Predicate:
     retention_ms = log.config.retention_ms
-    return lambda segment, _: retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms
+
+    def predicate(segment: Segment, _: int | None) -> bool:
+        if retention_ms < 0:
+            return False
+        timestamp = segment.largest_timestamp()
+        if timestamp > now_ms + _FUTURE_MS:
+            logger.warning(
+                "%s keeps its segment %d although retention.ms may be over: a record in it is stamped %d ms "
+                "ahead of the clock",
+                log.name, segment.base_offset, timestamp - now_ms,
+            )  # fmt: skip
+        return now_ms - timestamp > retention_ms
+
+    return predicate
 
 
 def _delete_while(log: "Log", now_ms: int, high_watermark: int, predicate: _Predicate, reason: str) -> int:

@@ -26,8 +26,9 @@ from mainstem.records.batch import (
     set_log_append_time,
 )
 from mainstem.records.compression import CODEC_BY_CONFIG_NAME, Codec, compress
-from mainstem.records.record import RecordError, assemble, iter_records, record_bytes
+from mainstem.records.record import RecordError, assemble, record_bytes
 from mainstem.storage.errors import InvalidRecordError
+from mainstem.storage.key_check import check_keys
 
 # What a client may set: a codec that exists, and the transactional bit.
 CLIENT_ATTRIBUTES = frozenset(codec | flag for codec in Codec for flag in (0, TRANSACTIONAL_MASK))
@@ -153,28 +154,12 @@ def rewrite_batch(
 ) -> memoryview:
     """The batch as this topic stores it: keys checked, compression and timestamps as configured."""
     if config.compact and origin is Origin.CLIENT:
-        _check_keys(data, partition)
+        check_keys(data, partition)
     if config.compression_type != "producer":
         data = _recompress(data, config, partition)
     if config.log_append_time:
         set_log_append_time(data, 0, now_ms)
     return data
-
-
-def _check_keys(data: memoryview, partition: str) -> None:
-    if read_header(data).is_control:
-        return
-    try:
-        missing = [index for index, record in enumerate(iter_records(data)) if record.key is None]
-    except RecordError as error:
-        raise _invalid(f"batch for {partition} has unreadable records: {error}") from None
-    if missing:
-        text = f"{partition} is compacted: a record without a key is not accepted"
-        raise InvalidRecordError(
-            ErrorCode.INVALID_RECORD,
-            f"{len(missing)} records without a key were sent to {partition}, which is compacted",
-            [(index, text) for index in missing],
-        )
 
 
 def _recompress(data: memoryview, config: LogConfig, partition: str) -> memoryview:
