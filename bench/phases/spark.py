@@ -19,6 +19,7 @@ _SIZE_1K = 1024
 _SIZE_100B = 100
 _BY_TURNS = (OURS, SPARKS, SPARKS, OURS)
 _WARM_UP_MESSAGES = 300_000
+_MEMORY_LOOK_S = 0.2
 
 
 def _warm_up_spark(bench: Bench) -> None:
@@ -101,9 +102,10 @@ def _memory(bench: Bench) -> dict[str, float]:
     with topic(bench.peer, "spark-memory", PARTITIONS) as name:
         bench.load.produce(name, messages, _SIZE_1K, codec="lz4")
         samples: list[tuple[float, float]] = []
-        done = spark().ask(
+        done = spark().watch(
+            lambda: samples.append(memory_of_spark(spark().pid)),
+            _MEMORY_LOOK_S,
             "read",
-            watch=lambda: samples.append(memory_of_spark(spark().pid)),
             connector=OURS,
             bootstrap=bench.peer.bootstrap,
             topic=name,

@@ -44,10 +44,12 @@ class Spark:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(
-        self, work: str, *, watch: Callable[[], None] | None = None, every_s: float = 0.2, **request: Any
-    ) -> Any:
-        """Have a piece of work done; `watch` is called now and then meanwhile."""
+    def ask(self, work: str, **request: Any) -> Any:
+        """Have a piece of work done."""
+        return self.watch(None, 1.0, work, **request)
+
+    def watch(self, look: Callable[[], None] | None, every_s: float, work: str, **request: Any) -> Any:
+        """The same, and look at something again and again meanwhile."""
         asked, answers = _pipes(self._process)
         deadline = time.monotonic() + _TIMEOUT_S
         try:
@@ -55,11 +57,11 @@ class Spark:
             asked.flush()
         except BrokenPipeError:
             raise BenchError(f"Spark has ended: {self._log_tail()}") from None
-        while not select.select([answers], [], [], every_s if watch else _TIMEOUT_S)[0]:
+        while not select.select([answers], [], [], every_s)[0]:
             if time.monotonic() > deadline:
                 raise BenchError(f"Spark did not {work} in {_TIMEOUT_S:.0f} s")
-            if watch:
-                watch()
+            if look:
+                look()
         line = answers.readline()
         if not line:
             raise BenchError(f"Spark has ended: {self._log_tail()}")

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -40,7 +41,7 @@ def echo() -> Iterator[Spark]:
 
 def test_work_is_asked_for_and_watched(echo: Spark) -> None:
     seen: list[int] = []
-    answer = echo.ask("read", watch=lambda: seen.append(echo.pid), every_s=0.01, topic="t", pause=0.2)
+    answer = echo.watch(lambda: seen.append(echo.pid), 0.01, "read", topic="t", pause=0.2)
     assert answer == {"work": "read", "topic": "t", "pause": 0.2}
     assert set(seen) == {echo.pid}
     assert echo.ask("count", topic="u") == {"work": "count", "topic": "u"}
@@ -54,10 +55,13 @@ def test_a_failure_is_told(echo: Spark) -> None:
 
 
 def test_what_a_piece_of_work_raises_is_its_answer() -> None:
-    def fail(topic: str) -> dict[str, object]:
+    def fail(topic: str) -> dict[str, Any]:
         raise ValueError(f"no\n  {topic}")
 
-    work = {"fail": fail, "count": lambda topic: {"rows": len(topic)}}
+    work: dict[str, Callable[..., dict[str, Any]]] = {
+        "fail": fail,
+        "count": lambda topic: {"rows": len(topic)},
+    }
     assert answer_of(work, '{"work": "count", "topic": "abc"}') == {"rows": 3}
     assert answer_of(work, '{"work": "fail", "topic": "abc"}') == {"error": "no abc"}
     assert "error" in answer_of(work, '{"work": "unknown"}')

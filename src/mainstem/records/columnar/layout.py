@@ -1,15 +1,38 @@
-"""The arrays that kernels take: their types for numba, and the table of batches that passes go over."""
+"""The arrays that kernels take: what a kernel's signature is made of, and the tables that passes go over.
 
+Nothing here needs a compiler: a process that finds its kernels compiled never loads one.
+"""
+
+from dataclasses import dataclass
 from typing import Any, Final
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Table = npt.NDArray[np.void]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Int32s = np.ndarray[Any, np.dtype[np.int32]]
+Int64s = np.ndarray[Any, np.dtype[np.int64]]
+Table = np.ndarray[Any, np.dtype[np.void]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The type of an argument: a number, or an array without gaps; called with others, a signature."""
+
+    dtype: Any
+    is_array: bool = True
+    is_written: bool = False
+
+    def __call__(self, *arguments: "Kind") -> "Signature":
+        return Signature(self, arguments)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel takes, and what it answers: a number, or nothing."""
+
+    result: Kind
+    arguments: tuple[Kind, ...]
+
 
 # One row for each batch. `position` and `end` say where its uncompressed records are in the bytes walked.
 BATCH: Final = np.dtype(
@@ -44,16 +67,16 @@ PLAN: Final = np.dtype(
 )
 
 # Arrays that are only read may be read-only ones, such as a view of `bytes`.
-BYTES: Final[Any] = numba.types.Array(numba.uint8, 1, "C", readonly=True)
-OUT_BYTES: Final[Any] = numba.uint8[::1]
-INT32S: Final[Any] = numba.types.Array(numba.int32, 1, "C", readonly=True)
-OUT_INT32S: Final[Any] = numba.int32[::1]
-INT64S: Final[Any] = numba.types.Array(numba.int64, 1, "C", readonly=True)
-OUT_INT64S: Final[Any] = numba.int64[::1]
-BATCHES: Final[Any] = numba.from_dtype(BATCH)[::1]
-PLANS: Final[Any] = numba.from_dtype(PLAN)[::1]
-INT64: Final[Any] = numba.int64
-VOID: Final[Any] = numba.void
+BYTES: Final = Kind(np.dtype(np.uint8))
+OUT_BYTES: Final = Kind(np.dtype(np.uint8), is_written=True)
+INT32S: Final = Kind(np.dtype(np.int32))
+OUT_INT32S: Final = Kind(np.dtype(np.int32), is_written=True)
+INT64S: Final = Kind(np.dtype(np.int64))
+OUT_INT64S: Final = Kind(np.dtype(np.int64), is_written=True)
+BATCHES: Final = Kind(BATCH, is_written=True)
+PLANS: Final = Kind(PLAN, is_written=True)
+INT64: Final = Kind(np.dtype(np.int64), is_array=False)
+VOID: Final = Kind(None, is_array=False)
 
 # Inside kernels a number's type must be plain from the start; mypy need not know of it.
 int8: Final[Any] = np.int8

@@ -7,33 +7,9 @@ has compared position and length with the ends of the arrays, and keeps the arra
 
 from typing import Any
 
-import numba.core.cgutils
-from numba.extending import intrinsic
-
-# Parts of numba that carry no types.
-_types: Any = numba.types
-_generating: Any = numba.core.cgutils
-
-
-def _typed_pointer_to(typing_context: Any, array: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
-
-    return _types.CPointer(array.dtype)(array), generate
-
-
-def _typed_copy_bytes(
-    typing_context: Any, out: Any, begin: Any, data: Any, position: Any, length: Any
-) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        out, begin, data, position, length = arguments
-        _generating.raw_memcpy(builder, builder.gep(out, [begin]), builder.gep(data, [position]), length, 1)
-        return context.get_dummy_value()
-
-    return _types.void(out, _types.int64, data, _types.int64, _types.int64), generate
-
+from mainstem.records.columnar.compiling import Intrinsic
 
 # What an array's first element is at; it is indexed like the array.
-pointer_to: Any = intrinsic(_typed_pointer_to)
+pointer_to: Any = Intrinsic("pointer_to")
 # copy_bytes(out, begin, data, position, length) of two pointers.
-copy_bytes: Any = intrinsic(_typed_copy_bytes)
+copy_bytes: Any = Intrinsic("copy_bytes")
