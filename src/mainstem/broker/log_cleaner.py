@@ -62,6 +62,7 @@ class LogCleaner:
         # What a log looked like when there was nothing to do in it and time alone would not change that.
         self._in_order: dict[Log, tuple[object, ...]] = {}
         self.totals = CleanerTotals()
+        self._limits = self.limits()
         self._wake = asyncio.Event()
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -96,8 +97,24 @@ class LogCleaner:
         return examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
 
     def reconfigured(self) -> None:
-        """The settings may be others now."""
+        """The settings may be others now. What is being cleaned under other limits begins again."""
+        limits = self.limits()
+        if limits != self._limits:
+            self._limits = limits
+            for task in self._cleaning.values():
+                task.cancel()
         self._wake.set()
+
+    def limits(self) -> Limits:
+        """What each process that cleans may use."""
+        config = self._node.config
+        processes = max(1, config.get("log.cleaner.threads"))
+        return Limits(
+            map_bytes=config.get("log.cleaner.dedupe.buffer.size") // processes,
+            load_factor=config.get("log.cleaner.io.buffer.load.factor"),
+            buffer_bytes=config.get("log.cleaner.io.buffer.size") // processes // 2,
+            bytes_per_second=config.get("log.cleaner.io.max.bytes.per.second") / processes,
+        )
 
     # ---- choosing
 
@@ -210,7 +227,7 @@ class LogCleaner:
     async def _clean_with_process(self, partition: Partition, candidate: Candidate) -> bool:
         """False when it may be tried again later."""
         log = partition.log
-        job = job_for(candidate, self._node.clock.now_ms(), self._limits())
+        job = job_for(candidate, self._node.clock.now_ms(), self._limits)
         old = {segment.base_offset: segment for segment in log.segments}
         process: CleanerProcess | None = None
         try:
@@ -233,16 +250,6 @@ class LogCleaner:
             if process is not None:
                 await process.end()
             raise
-
-    def _limits(self) -> Limits:
-        config = self._node.config
-        processes = max(1, config.get("log.cleaner.threads"))
-        return Limits(
-            map_bytes=config.get("log.cleaner.dedupe.buffer.size") // processes,
-            load_factor=config.get("log.cleaner.io.buffer.load.factor"),
-            buffer_bytes=config.get("log.cleaner.io.buffer.size") // processes // 2,
-            bytes_per_second=config.get("log.cleaner.io.max.bytes.per.second") / processes,
-        )
 
     async def _take(
         self, partition: Partition, candidate: Candidate, answer: Answer, old: dict[int, Segment]

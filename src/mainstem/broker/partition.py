@@ -8,6 +8,7 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
+from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.flush import FlushWork
@@ -163,6 +164,17 @@ class Partition:
             else ErrorCode.UNKNOWN_LEADER_EPOCH
         )
         raise KafkaError(code, f"{self} is at leader epoch {self.leader.leader_epoch}, not {epoch}")
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take new settings of the log, which hold from now on."""
+        if config is self.log.config:
+            return
+        self.log.update_config(config)
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if self.log.recovery_point < self.log.log_end_offset:
+            self.flush_in_time()
 
     def flush_in_time(self) -> None:
         """See to it that `flush.ms` from now at the latest everything appended until then is on disk."""

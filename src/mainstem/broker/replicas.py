@@ -144,7 +144,7 @@ class Replicas:
             log_config = self._log_config(image, topic, config)
             for partition in self._by_id.get(topic.topic_id, ()):
                 if partition is not None:
-                    partition.log.update_config(log_config)
+                    partition.update_config(log_config)
             if topic.topic_id in self._unmade:
                 unmade = self._unmade[topic.topic_id]
                 self._unmade[topic.topic_id] = unmade._replace(config=log_config)
@@ -166,7 +166,7 @@ class Replicas:
         if known is None:
             partitions[part.partition] = self._new_partition(topic, part, config, is_new)
             return True
-        known.log.update_config(config)
+        known.update_config(config)
         known.leader.leader_epoch = part.leader_epoch
         known.leader.isr = part.isr
         return False
