@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -40,7 +41,8 @@ def _write(target: Target, topic: str, rounds: int, keys: int = 20) -> dict[byte
         Message(b"value %d " % number * 10, key=b"key %d" % (number % keys))
         for number in range(rounds * keys)
     ]
-    write_confluent(target, topic, messages, **{"batch.size": 4000})
+    settings: dict[str, Any] = {"batch.size": 4000}
+    write_confluent(target, topic, messages, **settings)
     return {message.key: message.value for message in messages}  # type: ignore[misc]
 
 
@@ -77,7 +79,7 @@ def _read(target: Target, topic: str) -> list[Message]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages: list[Message] = []
     while (polled := consumer.poll(30)) is not None and not polled.error():
-        messages.append(Message(polled.value(), key=polled.key(), offset=polled.offset()))
+        messages.append(Message(polled.value(), key=polled.key(), offset=polled.offset() or 0))
     consumer.close()
     return messages
 
@@ -134,7 +136,7 @@ def test_reading_goes_on_while_segments_are_swapped(tmp_path: Path) -> None:
         consumer = Consumer({**settings, "fetch.message.max.bytes": 3000, "auto.offset.reset": "earliest"})
         consumer.assign([TopicPartition(topic, 0, 0)])
         latest: dict[bytes, bytes] = {}
-        seen: dict[bytes, bytes] = {}
+        seen: dict[bytes | None, bytes | None] = {}
         offsets: list[int] = []
 
         def consume(count: int) -> bool:
