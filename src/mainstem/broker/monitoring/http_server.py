@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 logger = logging.getLogger(__name__)
 
@@ -89,13 +89,12 @@ class HttpConnection(asyncio.Protocol):
     # ---- of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
         if len(self._server.connections) >= _CONNECTIONS_MAX:
-            transport.abort()
+            self._transport.abort()
             return
         self._server.connections.add(self)
-        transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
+        self._transport.set_write_buffer_limits(_WRITE_BUFFER_BYTES)
         self._limit(self._server.seconds_to_ask)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -49,7 +49,7 @@ class Scraper:
     def close(self) -> None:
         if self._running is not None:
             self._running.cancel()
-        self._forget()
+        self.forget()
 
     def _done(self, task: asyncio.Task[list[bytes]]) -> None:
         self._running = None
@@ -70,7 +70,7 @@ class Scraper:
         self.busy_seconds += busy_seconds
         self._last = chunks
         loop = asyncio.get_running_loop()
-        self._forget_timer = loop.call_later(busy_seconds * _REUSE_FACTOR, self._forget)
+        self._forget_timer = loop.call_later(busy_seconds * _REUSE_FACTOR, self.forget)
         return chunks
 
     def _steps(self, exposition: Exposition, chunks: list[bytes]) -> Iterator[None]:
@@ -95,7 +95,8 @@ class Scraper:
         for family in left_out:
             missing.add(family.left_out, label("name", family.name))
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """The next one to ask gets a new text."""
         self._last = None
         if self._forget_timer is not None:
             self._forget_timer.cancel()
