@@ -3,12 +3,18 @@ the session fails.
 """
 
 import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 
-from tests.support import shared
+from tests.support import shared, spark_java
 
 _WORKERS_BEYOND_CORES = 1
+_LONG_SECONDS = 300
+_OF_PYTEST = b"PYTEST_CURRENT_TEST"  # pytest's own, which changes while a test runs
+# What os.environ keeps; to copy it the official way takes a hundred times as long.
+_VARIABLES: dict[bytes, bytes] = vars(os.environ)["_data"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,8 +35,56 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shared.open_session()
+        spark_java.prepare_environment()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shared.close_session()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long ones come first, so that no worker is left alone with one at the end. Each worker begins with
+    an equal part of the list, so one gets all that use a Spark session, which is then started once, and the
+    next what starts long-lived processes of its own.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    lanes: list[list[pytest.Item]] = [[], []]
+    rest = []
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            lanes[0].append(item)
+        elif _timeout_s(item) >= _LONG_SECONDS:
+            lanes[1].append(item)
+        else:
+            rest.append(item)
+    lanes[1].sort(key=_timeout_s, reverse=True)
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        share = len(items) * (worker + 1) // workers - len(ordered)
+        first = lanes.pop(0) if lanes else []
+        ordered += first + rest[: max(0, share - len(first))]
+        del rest[: max(0, share - len(first))]
+    items[:] = ordered + rest + [item for lane in lanes for item in lane]
+
+
+def _timeout_s(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker is not None and marker.args else 0.0
+
+
+@pytest.fixture(autouse=True)
+def _leave_the_process_as_it_was() -> Iterator[None]:
+    """What a test forgets to undo would decide how later ones on the same worker go."""
+    path, folder, before = sys.path[:], os.getcwd(), _VARIABLES.copy()
+    yield
+    if sys.path != path:
+        sys.path[:] = path
+    if os.getcwd() != folder:
+        os.chdir(folder)
+    for name in [name for name in _VARIABLES if name not in before]:
+        del os.environb[name]
+    for name, value in before.items():
+        if _VARIABLES.get(name) != value and name != _OF_PYTEST:
+            os.environb[name] = value

@@ -22,8 +22,8 @@ def main(bootstrap: str, source: str, sink: str, folder: str, master: str, trigg
         "spark.local.dir": f"{folder}/spark",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.executor.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        # What tests/support/spark_java.py gives to the driver's Java.
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
     }
     spark = SparkSession.builder.master(master).config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

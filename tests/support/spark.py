@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.kafka_peer import java
+from tests.support.spark_java import SPARK_VERSION
 from tests.support.tool_server import PeerMissingError
 
-SPARK_VERSION = "4.2.0"
 _JARS = Path(__file__).parents[2] / ".peers" / f"spark-connector-{SPARK_VERSION}"
 
 
@@ -44,7 +44,6 @@ def spark_session() -> SparkSession:
         "spark.sql.streaming.stopTimeout": "30s",
         # Times for tests: nobody waits for a closed query's state.
         "spark.sql.streaming.minBatchesToRetain": "2",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     builder = SparkSession.builder.master("local[2]").appName("mainstem tests")
     session = builder.config(map=settings).getOrCreate()
