@@ -8,10 +8,11 @@ succeeds, because the kernel has dropped what it could not write.
 from pathlib import Path
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
+from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from tests.faults.filesystems import FailingDisk, PowerFailingDisk, SmallDisk
-from tests.faults.ledger import Ledger, connect
+from tests.faults.ledger import Ledger, connect, read_all
 from tests.faults.load import IdempotentWriter, Writer, running, wait_until
 from tests.faults.topic_changes import create_topic, create_topic_result, write
 from tests.support.scenario import fetch_request
@@ -57,6 +58,38 @@ def test_a_broker_whose_every_directory_fails_ends(tmp_path: Path) -> None:
         broker.start()
         with connect(broker) as client:
             assert write(client, "t", b"after:0") == ErrorCode.NONE
+
+
+def test_eio_takes_only_the_partitions_of_its_directory_offline(tmp_path: Path) -> None:
+    with (
+        PowerFailingDisk(tmp_path / "disk", tmp_path / "image") as disk,
+        Broker(data_dir=f"{tmp_path / 'well'},{disk.path / 'data'}") as broker,
+    ):
+        with connect(broker) as client:
+            create_topic(client, "t", 4, FLUSH_EACH)
+            for index in range(4):
+                assert write(client, "t", b"before:%d" % index, index) == ErrorCode.NONE
+            disk.cut_power()
+            for index, code in enumerate((ErrorCode.NONE, OFFLINE) * 2):
+                assert write(client, "t", b"after:%d" % index, index) == code
+            create_topic(client, "new", 2)  # in the directory that is left
+            assert [write(client, "new", b"new:0", index) for index in range(2)] == [ErrorCode.NONE] * 2
+            well, broken = client.call(DescribeLogDirsRequest(topics=None)).results
+            assert (well.error_code, broken.error_code) == (ErrorCode.NONE, OFFLINE)
+        assert broker.stop() == 0
+        broker.start()  # without the disk: what is on it does not begin again
+        with connect(broker) as client:
+            for index, code in enumerate((ErrorCode.NONE, OFFLINE) * 2):
+                assert write(client, "t", b"later:%d" % index, index) == code
+        broker.stop()
+        disk.come_back()
+        broker.start()
+        with connect(broker) as client:
+            kept = [record.value for record in read_all(client, "t", 0)]
+            assert kept == [b"before:0", b"after:0", b"later:0"]
+            assert read_all(client, "t", 1)[0].value == b"before:1"
+            assert write(client, "t", b"again:1", 1) == ErrorCode.NONE
+        assert "Traceback" not in broker.log
 
 
 def test_eio_takes_the_directory_offline(tmp_path: Path) -> None:

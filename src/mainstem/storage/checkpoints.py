@@ -62,11 +62,12 @@ def format_entries(lines: list[str]) -> bytes:
 
 def parse_entries(path: str | Path, text: str) -> list[str]:
     """The entries of a checkpoint, their number checked."""
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    if not lines:
+    if not text:
         return []
+    if not text.endswith("\n"):
+        # Of the last number a part may be missing, and it would be believed.
+        raise CheckpointError(f"{path} is cut off")
+    lines = text.split("\n")[:-1]
     if lines[0].strip() != "0":
         raise CheckpointError(f"{path} has version {lines[0]!r}, expected 0")
     entries = lines[2:]

@@ -247,6 +247,9 @@ class LogManager:
             self.delete(topic, partition, now_ms)
         log_dir = self._dir_for_new(f"{topic}-{partition}", is_new, directory_id)
         folder = log_dir.path / f"{topic}-{partition}"
+        if folder.is_file():
+            # Somebody's mistake, which must not cost the other partitions their directory.
+            raise storage_error(f"{folder} is in the way: it is no folder; remove it")
         try:
             log = Log.open(
                 folder,
