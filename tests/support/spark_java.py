@@ -57,12 +57,12 @@ def _make(part: Path, folder: Path) -> None:
         servers = {"kafka.bootstrap.servers": broker.bootstrap_servers, "includeHeaders": "true"}
         row = spark.range(1).selectExpr("'{}' as value")
         row.write.format("mainstem").mode("append").options(**servers, topic="in").save()
-        rows = spark.readStream.format("mainstem").options(**servers, subscribe="in").load()
+        stream = spark.readStream.format("mainstem").options(**servers, subscribe="in")
+        rows = stream.option("startingOffsets", "earliest").load()
         rows = rows.dropDuplicates(["offset"]).selectExpr("to_json(struct(offset)) as value")
         writer = rows.writeStream.format("mainstem").option("topic", "out").options(**servers)
         writer = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True)
         writer.start().awaitTermination()
-        spark.read.format("mainstem").options(**servers, subscribe="out").load().collect()
         java = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
         spark.stop()
     java.stdin.close()  # it ends then, and writes the archive

@@ -17,6 +17,26 @@ from mainstem.records.columnar.kernel_cache import cache_folder
 from mainstem.records.columnar.layout import INT64, INT64S, OUT_INT64S, VOID, Int64s
 from mainstem.records.columnar.scan import count_batches
 
+_TINY = """
+from mainstem.records.columnar.compiling import inlined, kernel
+from mainstem.records.columnar.layout import INT64
+
+@inlined
+def twice(number):
+    return number * 2
+
+@kernel(INT64(INT64))
+def double(number):
+    return twice(number)
+"""
+_DOUBLE = """
+import runpy, sys
+from mainstem.records.columnar.kernel_cache import cache_folder
+
+double = runpy.run_path(sys.argv[1])["double"]
+assert double(21) == 42
+print(cache_folder(), int(double.was_compiled_here), int("numba" in sys.modules))
+"""
 _DECODE = """
 import sys
 from mainstem.records.columnar import decode
@@ -30,12 +50,13 @@ print(cache_folder(), int(walk.was_compiled_here), int("numba" in sys.modules))
 """
 
 
-def _start(home: Path) -> subprocess.Popen[str]:
-    left_out = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+def _start(program: str, *arguments: str, home: Path | None = None) -> subprocess.Popen[str]:
+    """With a home of its own, the cache is empty at first."""
+    left_out = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME") if home is not None else ()
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return subprocess.Popen(
-        [sys.executable, "-c", _DECODE],
-        env=kept | {"HOME": str(home)},
+        [sys.executable, "-c", program, *arguments],
+        env=kept if home is None else kept | {"HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,22 +64,42 @@ def _start(home: Path) -> subprocess.Popen[str]:
 
 
 def _finish(process: subprocess.Popen[str]) -> tuple[Path, int, int]:
-    """The cache folder, whether the largest kernel was compiled, and whether numba was loaded."""
-    out, error = process.communicate(timeout=390)
+    """The cache folder, whether the kernel was compiled, and whether numba was loaded."""
+    out, error = process.communicate(timeout=290)
     assert process.returncode == 0, error
     folder, compiled, loaded = out.split()
     return Path(folder), int(compiled), int(loaded)
 
 
+def _start_tiny(folder: Path) -> subprocess.Popen[str]:
+    source = folder / "tiny.py"
+    if not source.exists():
+        source.write_text(_TINY)
+    return _start(_DOUBLE, str(source), home=folder)
+
+
 @pytest.mark.timeout(400)
 def test_one_of_many_processes_compiles_and_the_others_load(tmp_path: Path) -> None:
-    together = [_finish(process) for process in [_start(tmp_path) for _ in range(3)]]
-    later = _finish(_start(tmp_path))
+    together = [_finish(process) for process in [_start_tiny(tmp_path) for _ in range(3)]]
+    later = _finish(_start_tiny(tmp_path))
     assert sorted(compiled for _, compiled, _ in together) == [0, 0, 1]
     assert later[1:] == (0, 0)
     (folder,) = {found[0] for found in (*together, later)}
     assert folder.is_relative_to(tmp_path / ".cache" / "mainstem")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.timeout(400)
+def test_records_are_decoded_without_numba_once_the_kernels_are_compiled() -> None:
+    _finish(_start(_DECODE))
+    assert _finish(_start(_DECODE))[1:] == (0, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_one_of_many_processes_compiles_all_kernels(tmp_path: Path) -> None:
+    found = [_finish(process) for process in [_start(_DECODE, home=tmp_path) for _ in range(3)]]
+    assert sorted(compiled for _, compiled, _ in found) == [0, 0, 1]
 
 
 @pytest.fixture
@@ -109,20 +150,6 @@ def test_a_folder_that_others_can_write_to_is_not_used(home: Path, trap: str) ->
     folder = _found_folder()
     assert folder is not None
     assert not folder.is_relative_to(ours)
-
-
-_TINY = """
-from mainstem.records.columnar.compiling import inlined, kernel
-from mainstem.records.columnar.layout import INT64
-
-@inlined
-def twice(number):
-    return number * 2
-
-@kernel(INT64(INT64))
-def double(number):
-    return twice(number)
-"""
 
 
 def _doubled(source: Path) -> tuple[int, bool]:
