@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from bench.errors import BenchError
 from bench.peers import Peer
@@ -22,29 +30,38 @@ _LEFTOVER_BYTES_MAX = 64 << 20
 
 
 @contextmanager
-def topic(peer: Peer, name: str, partitions: int) -> Iterator[str]:
+def topic(peer: Peer, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> Iterator[str]:
     """A new topic whose leaders answer; afterwards it is gone, from the disk too."""
-    create_topics(peer, [name], partitions)
+    create_topics(peer, [name], partitions, configs=configs)
     try:
         wait_for_leaders(peer, [name], partitions)
         yield name
     except BaseException:
         with contextlib.suppress(BenchError):  # the first error is the one to tell
-            _delete_topic(peer, name, timeout_s=5.0)
+            delete_topics(peer, [name], timeout_s=5.0)
         raise
-    _delete_topic(peer, name)
+    delete_topics(peer, [name])
     _wait_for_empty_disk(peer.data_dir)
 
 
-def create_topics(peer: Peer, names: list[str], partitions: int, timeout_s: float = 60.0) -> None:
+def create_topics(
+    peer: Peer,
+    names: list[str],
+    partitions: int,
+    timeout_s: float = 60.0,
+    configs: Mapping[str, str] | None = None,
+) -> None:
     admin = _admin(peer)
-    wanted = [NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names]
+    config = dict(configs or {})
+    wanted = [
+        NewTopic(name, num_partitions=partitions, replication_factor=1, config=config) for name in names
+    ]
     _wait("create", admin.create_topics(wanted, request_timeout=timeout_s), timeout_s)
 
 
-def _delete_topic(peer: Peer, name: str, timeout_s: float = 60.0) -> None:
+def delete_topics(peer: Peer, names: list[str], timeout_s: float = 60.0) -> None:
     admin = _admin(peer)  # kept in a name: its futures fail when it is collected
-    _wait("delete", admin.delete_topics([name], request_timeout=timeout_s), timeout_s)
+    _wait("delete", admin.delete_topics(names, request_timeout=timeout_s), timeout_s)
 
 
 def wait_for_leaders(peer: Peer, names: list[str], partitions: int, timeout_s: float = 60.0) -> None:
@@ -56,6 +73,14 @@ def wait_for_leaders(peer: Peer, names: list[str], partitions: int, timeout_s: f
         wanted = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}
         while not _are_reachable(admin, wanted, deadline):
             time.sleep(0.02)
+
+
+def set_config(peer: Peer, kind: ResourceType, name: str, setting: str, value: str) -> None:
+    """Change a setting of a topic or of the broker while it runs."""
+    admin = _admin(peer)
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(kind, name, incremental_configs=[entry])
+    _wait("configure", admin.incremental_alter_configs([resource]), timeout_s=30.0)
 
 
 def records_in(peer: Peer, name: str, partitions: int) -> int:

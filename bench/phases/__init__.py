@@ -1,12 +1,14 @@
 """All phases by subject, in the order in which they run: on the two warm brokers, then on fresh ones."""
 
-from bench.phases import groups, latency, lifecycle, spark, throughput, transactions
+from bench.phases import compaction, groups, latency, lifecycle, metrics, spark, throughput, transactions
 from bench.phases.model import Phase
 
 SUBJECTS: dict[str, tuple[Phase, ...]] = {
     "broker": (*throughput.PHASES, *latency.PHASES, *lifecycle.PHASES),
     "groups": groups.PHASES,
     "transactions": transactions.PHASES,
+    "compaction": compaction.PHASES,
+    "metrics": metrics.PHASES,
     "spark": spark.PHASES,
 }
 PHASES: dict[str, Phase] = {

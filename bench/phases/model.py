@@ -17,8 +17,8 @@ PARTITIONS = 4
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much work a phase does. Nothing may write more than 1 GB: past that the page cache, not the broker,
-    is measured on a small machine."""
+    """How much work a phase does. Nothing that is timed may write more than 1 GB: past that the page cache,
+    not the broker, is measured on a small machine."""
 
     messages_1k: int = 700_000
     messages_100b: int = 6_000_000
@@ -44,6 +44,8 @@ class Sizes:
     spark_rows_written: int = 1_500_000
     spark_micro_seconds: float = 6.0
     spark_memory_messages_1k: int = 10_000_000
+    compaction_messages_1k: int = 2_000_000
+    compaction_keys: int = 100_000
 
 
 QUICK = Sizes(
@@ -70,6 +72,8 @@ QUICK = Sizes(
     spark_rows_written=100_000,
     spark_micro_seconds=2.0,
     spark_memory_messages_1k=500_000,
+    compaction_messages_1k=200_000,
+    compaction_keys=10_000,
 )
 
 

@@ -12,7 +12,7 @@ from mainstem.storage.cleaner.jobs import Answer, Failed, read_job, to_line
 from mainstem.storage.errors import is_passing
 from mainstem.storage.transaction_index import CorruptIndexError
 
-_NICENESS = 5
+_NICENESS = 10
 
 
 def main() -> int:
