@@ -249,8 +249,8 @@ async def test_what_cannot_be_moved_is_refused(
     long = await create_topic(client, name="x" * 249)
     assert await move(client, topic.name, tmp_path / "three") == ErrorCode.LOG_DIR_NOT_FOUND
     assert await move(client, topic.name, "two") == ErrorCode.LOG_DIR_NOT_FOUND
-    assert await move(client, "no-such-topic", tmp_path / "two") == ErrorCode.REPLICA_NOT_AVAILABLE
-    assert await move(client, topic.name, tmp_path / "two", index=1) == ErrorCode.REPLICA_NOT_AVAILABLE
+    assert await move(client, "no-such-topic", tmp_path / "two") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await move(client, topic.name, tmp_path / "two", index=1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert await move(client, long.name, tmp_path / "two") == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert await move(client, topic.name, tmp_path / "one") == 0  # it is there
     broker.node.log_manager.dirs[1].health.fail("for the test")

@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from tests.support.clients import Message, write_kafka_python
 from tests.support.kafka_peer import end_own_kafka, kafka_tool, start_own_kafka
 from tests.support.target import KEEP_FOREVER, Target, when_settled
 from tests.support.tool_server import ToolResult
+from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.peer
 
@@ -164,6 +171,40 @@ def test_log_dirs_command_and_moves_between_directories(both: list[Target]) -> N
     assert names == {"one": ["places-1"], "two": ["places-0"]}
 
 
+def test_answers_to_moves(both: list[Target]) -> None:
+    def scenario(target: Target) -> list[str]:
+        topic, long = target.create_topic("answers"), target.create_topic("x" * 249)
+
+        def ask(name: str, path: Path | str, index: int, version: int) -> int:
+            topics = [AlterReplicaLogDirTopic(name, [index])]
+            request = AlterReplicaLogDirsRequest([AlterReplicaLogDir(str(path), topics)])
+            return int(client.call(request, version).results[0].partitions[0].error_code)
+
+        with WireClient(target) as client:
+            return [
+                ErrorCode(ask(name, path, index, version)).name
+                for version in (1, 2)
+                for name, path, index in (
+                    (topic, target.log_dir / "two", 0),
+                    (topic, target.log_dir / "one", 0),
+                    (topic, target.log_dir / "three", 0),
+                    (topic, "two", 0),
+                    (topic, "", 0),
+                    (topic, target.log_dir / "one", 7),
+                    (topic, target.log_dir / "one", -1),
+                    ("nowhere", target.log_dir / "one", 0),
+                    ("nowhere", target.log_dir / "three", 0),
+                    ("not/a/name", target.log_dir / "one", 0),
+                    (long, target.log_dir / "two", 0),
+                )
+            ]
+
+    names = _compare(both, scenario)
+    assert set(names) == {
+        "NONE", "LOG_DIR_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"
+    }  # fmt: skip
+
+
 def test_delete_records_command_and_get_offset_shell(both: list[Target]) -> None:
     def scenario(target: Target) -> list[str]:
         topic = target.create_topic("shorter", partitions=3, configs=KEEP_FOREVER)
@@ -178,7 +219,7 @@ def test_delete_records_command_and_get_offset_shell(both: list[Target]) -> None
             return _shown(target, _tool(target, "DeleteRecordsCommand", "--offset-json-file", str(path)))
 
         def offsets(*arguments: str) -> str:
-            given = ("--topic-partitions", f"{topic}:0-2", *arguments)
+            given = ("--topic-partitions", f"{topic}:0-3", *arguments)
             return _shown(target, _tool(target, "GetOffsetShell", *given))
 
         return [

@@ -14,6 +14,7 @@ from mainstem.storage.log_manager import LogManager
 from mainstem.storage.moving import MARKER, LogMove, MoveCancelledError
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, idempotent, read_batches, read_values
 from tests.storage.test_log_manager import loaded
+from tests.storage.transaction_helpers import append_in_transaction, end, read_committed
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=2000, index_interval_bytes=0)
 
@@ -146,6 +147,38 @@ def test_what_retention_and_truncation_take_is_not_in_the_copy(tmp_path: Path) -
     list(logs.finish_move(move, NOW_MS))
     assert _content(log) == expected
     assert sorted(path.name for path in (tmp_path / "b" / "t-0").glob("*.log")) == files
+    logs.close()
+
+
+def test_transactions_go_on_in_the_new_place(tmp_path: Path) -> None:
+    """Aborted ones in closed segments and in the active one, and one that is open; also after a crash."""
+    logs = loaded(tmp_path / "a", tmp_path / "b")
+    log = logs.create("t", 0, TOPIC_ID, SMALL_SEGMENTS, NOW_MS)
+    for number in range(30):
+        append_in_transaction(log, 7, count=2)
+        end(log, 7, commit=number % 3 == 0)
+    append_in_transaction(log, 8)
+    move = logs.begin_move(log, logs.dirs[1])
+    _copy_all(move)
+    append_in_transaction(log, 7)
+    end(log, 7, commit=False)
+    open_from = log.last_stable_offset(log.log_end_offset)
+    shown = read_committed(log, log.log_end_offset, 0)
+    old_folder = log.directory
+    list(logs.finish_move(move, NOW_MS))
+    list(logs.settle_move(move, old_folder, NOW_MS))
+    assert log.last_stable_offset(log.log_end_offset) == open_from
+    assert read_committed(log, log.log_end_offset, 0) == shown
+    end(log, 8, commit=False)
+    log.high_watermark_moved(log.log_end_offset)
+    shown, end_offset = read_committed(log, log.log_end_offset, 0), log.log_end_offset
+    logs.close(clean=False)
+
+    logs = loaded(tmp_path / "a", tmp_path / "b", segment_bytes=2000)
+    (again,) = logs
+    again.high_watermark_moved(end_offset)
+    assert again.log_end_offset == end_offset
+    assert read_committed(again, end_offset, 0) == shown
     logs.close()
 
 

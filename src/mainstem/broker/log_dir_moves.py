@@ -54,12 +54,7 @@ class LogDirMoves:
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"the name of {topic} is too long to be moved"
             )
         target = self._directory(path)
-        try:
-            partition = self._node.replicas.by_topic(topic, index)
-        except KafkaError as error:
-            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, error.message) from error
-            raise
+        partition = self._node.replicas.by_topic(topic, index)
         partition.log.health.check()
         manager = self._node.log_manager
         move = manager.moves.get((topic, index))
