@@ -27,7 +27,7 @@ from mainstem.protocol.headers import decode_request_header, encode_response_hea
 from mainstem.storage.file_range import FileRange
 
 if TYPE_CHECKING:
-    from mainstem.broker.monitoring.meters import FrameHandler, Meters
+    from mainstem.broker.monitoring.meters import Meters
     from mainstem.broker.node import Node
 
 logger = logging.getLogger(__name__)
@@ -105,11 +105,6 @@ class Dispatcher:
         self.meters = meters
         self._apis: dict[int, ApiVersion] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def frame_handler(self) -> "FrameHandler":
-        """What answers the frames: counted when metrics are wanted, and without a trace of that when not."""
-        return self.handle_frame if self.meters is None else self.meters.around(self.handle_frame)
 
     def handle_frame(
         self, connection: Connection, frame: memoryview, start: int, end: int

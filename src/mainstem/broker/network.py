@@ -30,13 +30,17 @@ class Network:
         self.loop = loop
         self.receive_view = huge_page_buffer()[:SHARED_BUFFER_BYTES]
         self.buffer_pool = BufferPool()
-        self.turn = Turn(loop, dispatcher.meters.page_reads if dispatcher.meters else None)
+        meters = dispatcher.meters
+        self.turn = Turn(loop, meters.page_reads if meters is not None else None)
         queued_bytes_max = config.get("queued.max.request.bytes")
         self.request_memory = RequestMemory(
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES
         )
         self.frame_bytes_max: int = config.get("socket.request.max.bytes")
-        self.handle_frame = dispatcher.frame_handler
+        # Counted when metrics are wanted, and without a trace of that when not.
+        self.handle_frame = (
+            dispatcher.handle_frame if meters is None else meters.around(dispatcher.handle_frame, self.turn)
+        )
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.refused = 0

@@ -1,17 +1,16 @@
 """Times in buckets of powers of two, because the place of a time is then one shift and one bit count.
 
-The buckets end at 2**13 ns (8.2 us), 2**14 ns and so on up to 2**36 ns (69 s). Whoever counts on a hot path
-does by hand what `observe_ns` does.
+The buckets end at 2**13 ns (8.2 us), 2**14 ns and so on up to 2**36 ns (69 s).
 """
 
 from typing import Final
 
 from mainstem.metrics.exposition import Family, sample_value
 
-SHIFT: Final = 13
+_SHIFT: Final = 13
 _BUCKETS_SHOWN: Final = 24
 _PLACES: Final = 64  # every number of nanoseconds has one, so that nothing need be compared
-_EDGES: Final = tuple(sample_value(2 ** (SHIFT + place) / 1e9) for place in range(_BUCKETS_SHOWN))
+_EDGES: Final = tuple(sample_value(2 ** (_SHIFT + place) / 1e9) for place in range(_BUCKETS_SHOWN))
 
 
 class TimeHistogram:
@@ -27,12 +26,12 @@ class TimeHistogram:
     def count(self) -> int:
         return sum(self.counts)
 
-    def observe_ns(self, taken_ns: int) -> None:
-        """Count one time. A clock that went back counts as no time at all."""
+    def observe_ns(self, taken_ns: int, times: int = 1) -> None:
+        """Count a time, once or several times. One that is negative counts as none at all."""
         if taken_ns < 0:
             taken_ns = 0
-        self.total_ns += taken_ns
-        self.counts[(taken_ns >> SHIFT).bit_length()] += 1
+        self.total_ns += taken_ns * times
+        self.counts[(taken_ns >> _SHIFT).bit_length()] += times
 
 
 def add_histogram(family: Family, histogram: TimeHistogram, labels: str = "") -> None:
