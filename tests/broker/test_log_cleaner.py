@@ -21,7 +21,9 @@ _SETTINGS = {
     "log.initial.task.delay.ms": 100,
 }
 _COMPACT = {"cleanup.policy": "compact", "internal.segment.bytes": "20000"}
-_SECONDS_MAX = 90  # the first process of a machine compiles its kernels
+_SECONDS_MAX = 200  # the first process of a machine compiles its kernels
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def _target(broker: Broker) -> Target:

@@ -23,7 +23,7 @@ _SETTINGS = {
 }
 _CONFIGS = {"cleanup.policy": "compact", "internal.segment.bytes": "100000"}
 _KEYS = 500
-_SECONDS_MAX = 90
+_SECONDS_MAX = 200
 
 
 class KeyedWriter:
@@ -107,6 +107,7 @@ def _await_first_pass(writer: KeyedWriter, broker: Broker, topic: str) -> None:
         writer.write(broker.bootstrap_servers, topic, 0.3)
 
 
+@pytest.mark.timeout(300)
 def test_a_broker_that_compacts_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert kill_often(tmp_path / "data", kills=5, seed=1) > 0
 

@@ -7,6 +7,7 @@ does not keep others from being cleaned.
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.log_cleaner_process import CleanerLostError, CleanerProcess
@@ -144,6 +145,12 @@ class LogCleaner:
             partition, candidate = found
             task = self._node.loop.create_task(self._clean(partition, candidate))
             self._cleaning[partition.log] = task
+            # Not at the end of the task itself: one that is cancelled at once never begins.
+            task.add_done_callback(partial(self._ended, partition))
+
+    def _ended(self, partition: Partition, task: asyncio.Task[None]) -> None:
+        del self._cleaning[partition.log]
+        self._wake.set()
 
     async def _filthiest(self) -> tuple[Partition, Candidate] | None:
         partitions: dict[Log, Partition] = {}
@@ -221,8 +228,7 @@ class LogCleaner:
             logger.exception("cannot clean %s", log.name, extra=about(log))
             self._give_up(log, str(error))
         finally:
-            del self._cleaning[log]
-            self._wake.set()
+            swap.remove_leftovers(log.directory)
 
     async def _clean_with_process(self, partition: Partition, candidate: Candidate) -> bool:
         """False when it may be tried again later."""

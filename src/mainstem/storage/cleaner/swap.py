@@ -13,6 +13,7 @@ Apache Kafka has no list, and a start completes its swaps by its rule (`recovery
 """
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,11 +76,15 @@ def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
         suffixes.append(TXN_INDEX_SUFFIX)
     replaced = list(zip(group.bases, sizes, strict=True))
     content = msgspec.json.encode(Replacement(base, group.size, suffixes, replaced))
-    write_atomically(stem(directory, base) + REPLACES_SUFFIX, content)
-    for suffix in suffixes:
-        path = stem(directory, base) + suffix
-        os.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
-    sync_path(directory)
+    try:
+        write_atomically(stem(directory, base) + REPLACES_SUFFIX, content)
+        for suffix in suffixes:
+            path = stem(directory, base) + suffix
+            os.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+        sync_path(directory)
+    except OSError:
+        throw_away(directory, base)
+        raise
 
 
 def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
@@ -147,12 +152,24 @@ def throw_away(directory: str, base_offset: int) -> None:
     was completed, so it goes first; and without `.cleaned` the others would count, so those go last.
     """
     path = stem(directory, base_offset)
-    os.unlink(path + REPLACES_SUFFIX)
+    remove_if_there(path + REPLACES_SUFFIX)
     sync_path(directory)
     for kind in (SWAP_SUFFIX, CLEANED_SUFFIX):
         for suffix in FILE_SUFFIXES:
             remove_if_there(path + suffix + kind)
         sync_path(directory)
+
+
+def remove_leftovers(directory: str) -> None:
+    """Remove what a process that has ended, or given up, left of its work; but not of a swap that has begun,
+    which only the next start can judge.
+    """
+    with suppress(OSError):  # the partition may be deleted, and the next start does it again
+        names = os.listdir(directory)
+        if not any(name.endswith(REPLACES_SUFFIX) for name in names):
+            for name in names:
+                if name.endswith(CLEANED_SUFFIX):
+                    remove_if_there(os.path.join(directory, name))
 
 
 def discard(directory: str, group: CleanedGroup) -> None:
