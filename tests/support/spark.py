@@ -14,11 +14,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.support import spark_java
 from tests.support.kafka_peer import java
-from tests.support.spark_java import SPARK_VERSION
 from tests.support.tool_server import PeerMissingError
 
-_JARS = Path(__file__).parents[2] / ".peers" / f"spark-connector-{SPARK_VERSION}"
+_JARS = Path(__file__).parents[2] / ".peers" / f"spark-connector-{spark_java.SPARK_VERSION}"
 
 
 @cache
@@ -46,7 +46,8 @@ def spark_session() -> SparkSession:
         "spark.sql.streaming.minBatchesToRetain": "2",
     }
     builder = SparkSession.builder.master("local[2]").appName("mainstem tests")
-    session = builder.config(map=settings).getOrCreate()
+    with spark_java.quick_python_processes():
+        session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 

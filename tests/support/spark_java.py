@@ -10,13 +10,15 @@ from an archive, which this makes when it is run (`./test` does) and without whi
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 SPARK_VERSION = "4.2.0"
 FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xlog:disable")
-_PEERS = Path(__file__).parents[2] / ".peers"
-_ARCHIVE = _PEERS / f"spark-{SPARK_VERSION}.jsa"
+_ROOT = Path(__file__).parents[2]
+_ARCHIVE = _ROOT / ".peers" / f"spark-{SPARK_VERSION}.jsa"
 
 
 def java_flags() -> tuple[str, ...]:
@@ -29,14 +31,33 @@ def prepare_environment() -> None:
     os.environ["SPARK_LAUNCHER_OPTS"] = " ".join(FLAGS)
 
 
+@contextmanager
+def quick_python_processes() -> Iterator[None]:
+    """A Spark that is started in the meantime starts its Python processes as one of a pipeline does, without
+    compiling PySpark anew in each of them.
+    """
+    from mainstem.spark.pipeline.session import worker_environment
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = worker_environment(_ROOT)["PYTHONPATH"]
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
 def _is_usable() -> bool:
     """Java refuses an archive of another Java, and of jars that have changed."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    check = ("-Xshare:on", "-Xlog:disable", f"-XX:SharedArchiveFile={_ARCHIVE}", "-version")
-    command = ["java", "-XX:+UseSerialGC", "-cp", f"{home}/conf:{home}/jars/*", *check]
-    return _ARCHIVE.exists() and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    options = " ".join([*java_flags(), "-Xshare:on"])
+    environment = os.environ | {"SPARK_HOME": str(home), "SPARK_SUBMIT_OPTS": options}
+    command = [str(home / "bin" / "spark-submit"), "--version"]
+    return _ARCHIVE.exists() and not subprocess.run(command, env=environment, check=False).returncode
 
 
 def _make(part: Path, folder: Path) -> None:
@@ -53,7 +74,9 @@ def _make(part: Path, folder: Path) -> None:
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "1",
         }
-        spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        builder = SparkSession.builder.master("local[2]").config(map=settings)
+        with quick_python_processes():
+            spark = builder.getOrCreate()
         servers = {"kafka.bootstrap.servers": broker.bootstrap_servers, "includeHeaders": "true"}
         row = spark.range(1).selectExpr("'{}' as value")
         row.write.format("mainstem").mode("append").options(**servers, topic="in").save()

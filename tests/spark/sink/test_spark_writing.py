@@ -85,7 +85,10 @@ def test_a_batch_write_is_what_the_connector_reads(
     assert not list(tmp_path.glob("*/*"))
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "codec",
+    ["none", "zstd", *(pytest.param(name, marks=pytest.mark.soak) for name in ("gzip", "snappy", "lz4"))],
+)
 def test_both_connectors_put_rows_on_the_same_partitions(
     spark: SparkSession, mainstem: Target, codec: str
 ) -> None:
