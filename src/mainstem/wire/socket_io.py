@@ -5,6 +5,7 @@ It knows lengths and bytes, nothing of what they mean.
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 import time
@@ -15,6 +16,8 @@ from mainstem.protocol.primitives import Buffer
 
 _LENGTH = struct.Struct(">i")
 _ANSWER_BYTES_MIN = 4
+# A read may wait a little longer than what is left for its frame.
+_TIMEOUT_KEPT = 0.95
 # The first bytes of a TLS alert or handshake record, read as a length.
 _TLS_RECORD_TYPES = (0x15, 0x16)
 
@@ -68,11 +71,15 @@ class FrameSocket:
 
     def _fill(self, view: memoryview, deadline: float) -> None:
         sock, position, size = self._socket, 0, len(view)
+        timeout_s = math.inf
         while position < size:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError("timed out")
-            sock.settimeout(left_s)
+            if left_s < timeout_s * _TIMEOUT_KEPT:
+                # Not for every piece of a large frame: each time is a call of the kernel.
+                timeout_s = left_s
+                sock.settimeout(timeout_s)
             received = sock.recv_into(view[position:])
             if not received:
                 raise ProtocolError("the broker closed the connection")

@@ -37,6 +37,8 @@ class Decoded:
     timestamp_type: pa.Int32Array
     headers: pa.ListArray | None
     next_offset: int
+    # How many bytes at the beginning of the data are of no further use.
+    consumed: int = 0
 
 
 def decode(
@@ -46,25 +48,33 @@ def decode(
     *,
     headers: bool = False,
     aborted: Sequence[tuple[int, int]] | None = (),
+    size_max: int = UNPACKED_SIZE_MAX,
 ) -> Decoded:
     """The records with `start_offset <= offset < end_offset` of one partition's part of a Fetch answer.
 
     `data` may end within a batch, which is then ignored: no complete batch at all shows in a `next_offset`
-    that is still `start_offset`. Of very much data only a part is taken at once; the rest comes by calling
-    again with the same data from `next_offset` on. `aborted` holds the (producer id, first offset) of the
+    that is still `start_offset`. Of more data than `size_max` only a part is taken at once, but one batch at
+    least; the rest comes by calling again from `next_offset` on with the same data, or, where nothing is
+    aborted, with the data behind what was `consumed`. `aborted` holds the (producer id, first offset) of the
     answer; None reads uncommitted records too. CorruptRecordsError names the batch that is not what it
     should be.
     """
     view = memoryview(data).cast("B")
     octets = np.frombuffer(view, np.uint8)
     batches, saw_end = _find_batches(octets, end_offset)
+    if not aborted:
+        # Without transactions to follow, what will not fit is not looked at.
+        sizes = (batches["stop"] - batches["start"]) * (batches["last_offset"] >= start_offset)
+        fitting = _fitting(np.cumsum(sizes), size_max)
+        if fitting < batches.size:
+            batches, saw_end = batches[:fitting], False
     _check_crcs(view, batches)
     attributes = batches["attributes"]
     batches["wanted"][(attributes & CONTROL_MASK) != 0] = 0
     if aborted:
         batches["wanted"][aborted_batches(view, batches, aborted)] = 0
     batches["wanted"][batches["last_offset"] < start_offset] = 0
-    octets, kept = _unpack(view, octets, batches)
+    octets, kept = _unpack(view, octets, batches, size_max)
     if kept < batches.size:
         batches, saw_end = batches[:kept], False
     next_offset = end_offset if saw_end else int(batches["last_offset"][-1]) + 1 if kept else start_offset
@@ -74,6 +84,7 @@ def decode(
         (start_offset, end_offset),
         headers=headers,
         next_offset=max(start_offset, min(next_offset, end_offset)),
+        consumed=int(batches["stop"][-1]) if kept else 0,
     )
 
 
@@ -98,19 +109,19 @@ def _check_crcs(view: memoryview, batches: Table) -> None:
             )
 
 
-def _unpack(view: memoryview, octets: Bytes, batches: Table) -> tuple[Bytes, int]:
+def _unpack(view: memoryview, octets: Bytes, batches: Table, size_max: int) -> tuple[Bytes, int]:
     """The bytes to walk, and how many batches they are for; the table then says where each one's are."""
     codecs = (batches["attributes"] & COMPRESSION_MASK) * (batches["wanted"] != 0)
     if not codecs.any():
         sizes = (batches["stop"] - batches["start"]) * (batches["wanted"] != 0)
-        return octets, _fitting(np.cumsum(sizes))
+        return octets, _fitting(np.cumsum(sizes), size_max)
     parts: list[Buffer] = []
     total, kept = 0, 0
     wanted, starts, stops = (batches[name].tolist() for name in ("wanted", "start", "stop"))
     for row, (code, is_wanted) in enumerate(zip(codecs.tolist(), wanted, strict=True)):
         if is_wanted:
             part = _plain_records(code, view[starts[row] + HEADER_SIZE : stops[row]], batches, row)
-            if parts and total + len(part) > UNPACKED_SIZE_MAX:
+            if parts and total + len(part) > size_max:
                 break
             batches["position"][row] = total
             total += len(part)
@@ -120,9 +131,9 @@ def _unpack(view: memoryview, octets: Bytes, batches: Table) -> tuple[Bytes, int
     return np.frombuffer(b"".join(parts), np.uint8), kept
 
 
-def _fitting(totals: Int64s) -> int:
+def _fitting(totals: Int64s, size_max: int) -> int:
     """How many batches stay within the limit; one at least, if there is one."""
-    return max(min(totals.size, 1), int(np.searchsorted(totals, UNPACKED_SIZE_MAX, "right")))
+    return max(min(totals.size, 1), int(np.searchsorted(totals, size_max, "right")))
 
 
 def _plain_records(code: int, payload: memoryview, batches: Table, row: int) -> Buffer:
@@ -138,7 +149,13 @@ def _plain_records(code: int, payload: memoryview, batches: Table, row: int) -> 
 
 
 def _columns(
-    octets: Bytes, batches: Table, offset_range: tuple[int, int], *, headers: bool, next_offset: int
+    octets: Bytes,
+    batches: Table,
+    offset_range: tuple[int, int],
+    *,
+    headers: bool,
+    next_offset: int,
+    consumed: int,
 ) -> Decoded:
     batches = batches[batches["wanted"] != 0]
     counts = batches["record_count"].astype(np.int64)
@@ -166,6 +183,7 @@ def _columns(
         timestamp_type=_numbers(pa.int32(), timestamp_types, rows),
         headers=_headers(octets, headers_at, rows, header_count) if headers else None,
         next_offset=next_offset,
+        consumed=consumed,
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mainstem.records.batch import (
     HEADER,
@@ -125,6 +124,8 @@ def _timestamps(timestamps_ms: pa.Array | pa.ChunkedArray | Int64s | None, rows:
     if timestamps_ms is None:
         return np.full(rows, now_ms, np.int64)
     if isinstance(timestamps_ms, (pa.Array, pa.ChunkedArray)):
+        import pyarrow.compute as pc  # not at import: it takes a fifth of a second, and few need it
+
         timestamps_ms = pc.fill_null(timestamps_ms.cast(pa.int64()), now_ms).to_numpy()
     stamps = np.ascontiguousarray(timestamps_ms, np.int64)
     _check_rows("timestamps", stamps.size, rows)
@@ -147,7 +148,9 @@ def take_apart(array: pa.Array | pa.ChunkedArray) -> _Column:
     """The buffers of a binary or text column, whatever slice of them it is."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if array.type != pa.binary():
+    if array.type == pa.string():
+        array = array.view(pa.binary())
+    elif array.type != pa.binary():
         array = array.cast(pa.binary())
     _, offset_buffer, data_buffer = array.buffers()
     if offset_buffer is None or len(array) == 0:
@@ -157,8 +160,14 @@ def take_apart(array: pa.Array | pa.ChunkedArray) -> _Column:
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     lengths = offsets[1:] - offsets[:-1]
     if array.null_count:
-        lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
+        lengths[~_validity(array)] = -1
     return _Column(data, offsets, lengths)
+
+
+def _validity(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each row has a value, from Arrow's bits."""
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
 
 
 def _headers(headers: pa.Array | pa.ChunkedArray | None, rows: int) -> _Headers:
@@ -173,5 +182,7 @@ def _headers(headers: pa.Array | pa.ChunkedArray | None, rows: int) -> _Headers:
     names, values = items.flatten()
     if names.null_count:
         raise ValueError("a header has no key")
+    import pyarrow.compute as pc
+
     counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy()
     return _Headers(np.cumsum(counts, dtype=np.int64), take_apart(names), take_apart(values))

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Decoded at a time: as much as a partition's part of an answer usually has, so that batches which become many
+# times larger when they are decompressed take no more memory than others.
+DECODED_BYTES = 8 * 1024 * 1024
+
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _FETCH_NUMBERS = {
     "fetch.max.bytes": "max_bytes",
@@ -99,15 +103,17 @@ class FastClient:
     def _decode(self, partition: TopicPartition, fetched: Fetched, end: int) -> Iterator[Decoded]:
         from mainstem.records.columnar import CorruptRecordsError, decode
 
+        records = fetched.records
         offset, stop = fetched.fetch_offset, min(fetched.next_offset, end)
         while offset < stop:
             try:
                 decoded = decode(
-                    fetched.records,
+                    records,
                     offset,
                     end,
                     headers=self._options.include_headers,
                     aborted=fetched.aborted,
+                    size_max=DECODED_BYTES,
                 )
             except CorruptRecordsError as error:
                 raise ReadError(f"{partition[0]}-{partition[1]}: {error}") from None
@@ -115,6 +121,8 @@ class FastClient:
                 return  # compacted away: the batch that comes next begins behind the range
             yield decoded
             offset = decoded.next_offset
+            if not fetched.aborted:
+                records = records[decoded.consumed :]
 
     def _skip(self, stream: FetchStream, lost: OffsetOutOfRange, offset_range: tuple[int, int]) -> None:
         """Go on at the first record that is there, if that may be."""

@@ -27,15 +27,16 @@ class TaskPartition(InputPartition):
 
 def read_task(options: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
-    from mainstem.spark.source.columns import record_batches
+    from mainstem.spark.source.columns import Batches
 
     # Spark makes a partition of its own for a plan without any.
     if not isinstance(partition, TaskPartition):
         return
+    batches = Batches(options.rows_per_batch)
     try:
         with open_client(options) as client:
             for ranges in rounds(partition.ranges):
                 for topic_partition, decoded in client.read(ranges):
-                    yield from record_batches(topic_partition, decoded, options.rows_per_batch)
+                    yield from batches.of(topic_partition, decoded)
     except WireError as error:
         raise ReadError(str(error)) from None
