@@ -149,6 +149,10 @@ class Peer(ABC):
 class Mainstem(Peer):
     name = MAINSTEM
 
+    def __init__(self, folder: Path, options: tuple[str, ...] = ()) -> None:
+        super().__init__(folder)
+        self._options = options
+
     def prepare(self, port: int) -> None:
         if not (REPOSITORY / "mainstem").exists():
             raise BenchError("there is no ./mainstem to start in this repository")
@@ -156,7 +160,7 @@ class Mainstem(Peer):
     def command(self, port: int) -> list[str]:
         settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
         where = ["--host", "127.0.0.1", "--port", str(port), "--data", str(self.data_dir)]
-        return ["./mainstem", "up", *where, *settings]
+        return ["./mainstem", "up", *where, *settings, *self._options]
 
 
 class Kafka(Peer):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from bench.errors import BenchError
 
 _METADATA = 3
+_API_VERSIONS = 18
 _VERSION = 1  # the oldest with a controller id; not flexible, so easily read
 _ALL_TOPICS = struct.pack(">i", -1)
 
@@ -56,8 +57,18 @@ def fetch_metadata(port: int, timeout_s: float = 30.0) -> bytes:
     """The raw answer on a new connection; raises OSError when there is none."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
         connection.sendall(metadata_frame(1))
-        (size,) = struct.unpack(">i", _receive(connection, 4))
-        return _receive(connection, size)
+        return receive_frame(connection)
+
+
+def small_frame(correlation_id: int) -> bytes:
+    """About the smallest request that there is: which versions of which APIs are there?"""
+    header = struct.pack(">hhih5s", _API_VERSIONS, 0, correlation_id, 5, b"bench")
+    return struct.pack(">i", len(header)) + header
+
+
+def receive_frame(connection: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    return _receive(connection, size)
 
 
 def wait_for_metadata(port: int, deadline: float, partitions: int = 0) -> None:

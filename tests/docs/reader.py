@@ -1,7 +1,7 @@
 """Follows a page of the documentation as its reader would: block by block, in one folder, with real commands.
 
 `mainstem up` is left running, as in a terminal of its own, until the page starts another or ends. The only
-things changed are the port (9092 becomes a free one) and the home folder (a temporary one).
+things changed are the ports (9092 and 9644 become free ones) and the home folder (a temporary one).
 """
 
 import os
@@ -22,6 +22,7 @@ TIMEOUT_S = 60
 SPARK_TIMEOUT_S = 600
 _UP = re.compile(r"^(?:\./)?mainstem up\b.*$", re.M)
 _DEFAULT_PORT = "9092"
+_METRICS_PORT = "9644"
 
 
 class Reader:
@@ -30,6 +31,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = _free_port()
+        self._metrics_port = _free_port()
         self._broker: subprocess.Popen[str] | None = None
         temporary = folder / ".tmp"
         temporary.mkdir()
@@ -71,6 +73,7 @@ class Reader:
     def follow(self, block: Block) -> None:
         """Do what the block says; an AssertionError tells what came out otherwise."""
         text = re.sub(rf"\b{_DEFAULT_PORT}\b", str(self.port), block.text)
+        text = re.sub(rf"\b{_METRICS_PORT}\b", str(self._metrics_port), text)
         if block.argument:
             file = self.folder / block.argument
             file.parent.mkdir(parents=True, exist_ok=True)

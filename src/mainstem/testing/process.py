@@ -94,6 +94,13 @@ class Broker:
         return int(self.bootstrap_servers.rpartition(":")[2])
 
     @property
+    def metrics_url(self) -> str:
+        """Where the metrics are, with `mainstem.metrics.port` among the settings."""
+        if "metrics" not in self._ready:
+            raise BrokerError('the broker has no metrics port: set "mainstem.metrics.port" to 0')
+        return self._ready["metrics"]
+
+    @property
     def pid(self) -> int:
         """The process id of the running broker."""
         if self._process is None:

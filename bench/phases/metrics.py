@@ -1,0 +1,172 @@
+"""What metrics cost: the same loads on two brokers of the same kind at the same time, one that counts and one
+that does not; and a scrape of ten thousand partitions, seen by a client that asks something small meanwhile.
+
+Only Mainstem is measured: Apache Kafka always counts.
+"""
+
+import socket
+import time
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+
+from bench import procfs
+from bench.loads import Loader
+from bench.peers import Mainstem, Peer
+from bench.phases.model import PARTITIONS, Bench, Phase, cpu_of
+from bench.stats import Metric, Target
+from bench.topics import create_topics, topic, wait_for_leaders
+from bench.wire import free_port, receive_frame, small_frame
+
+_TOPICS_PER_REQUEST = 10
+_SCRAPES = 5
+_ROUNDS = 6
+
+Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how many of them in a second
+
+
+def _cost(bench: Bench) -> dict[str, float]:
+    if not isinstance(bench.peer, Mainstem):
+        return {}
+    plain = bench.peer
+    counting = Mainstem(plain.folder / "counting", ("--metrics-port", "0"))
+    sizes = bench.sizes
+
+    def requests(load: Loader, name: str) -> tuple[float, float]:
+        done = load.requests(name, PARTITIONS, sizes.requests_seconds // 2)
+        return done["requests"], done["requests_per_s"]
+
+    def produce(load: Loader, name: str) -> tuple[float, float]:
+        done = load.produce(name, sizes.messages_1k // 4, 1024)
+        return done.gigabytes, done.megabytes_per_s
+
+    try:
+        plain.start()
+        counting.start()
+        small = _compare(bench, plain, counting, requests)
+        bulk = _compare(bench, plain, counting, produce)
+    finally:
+        counting.remove()
+    return {
+        "requests_cpu_percent": 100 * (small[0] - 1),
+        "requests_rate_percent": 100 * small[1],
+        "produce_cpu_percent": 100 * (bulk[0] - 1),
+        "produce_rate_percent": 100 * bulk[1],
+    }
+
+
+def _compare(bench: Bench, plain: Peer, counting: Peer, load: Load) -> tuple[float, float]:
+    """CPU of the one that counts for a unit of work, and its rate, as multiples of the other's: medians of
+    several rounds, in which now the one and now the other is the first.
+    """
+    costs, rates = [], []
+    with topic(plain, "metrics-off", PARTITIONS) as off, topic(counting, "metrics-on", PARTITIONS) as on:
+        sides = [(plain, off), (counting, on)]
+        for number in range(_ROUNDS + 1):
+            measured: dict[str, tuple[float, float]] = {}
+            for peer, name in sides if number % 2 else reversed(sides):
+                with cpu_of(peer) as cpu:
+                    units, rate = load(Loader(bench.load.tools, peer), name)
+                measured[name] = (cpu.seconds / units, rate)
+            if number:  # the first round warms up
+                costs.append(measured[on][0] / measured[off][0])
+                rates.append(measured[on][1] / measured[off][1])
+    return median(costs), median(rates)
+
+
+def _scrape(bench: Bench) -> dict[str, float]:
+    if not isinstance(bench.peer, Mainstem):
+        return {}
+    port = free_port()
+    peer = Mainstem(bench.peer.folder / "scraped", ("--metrics-port", str(port)))
+    sizes = bench.sizes
+    names = [f"many-{number:04d}" for number in range(sizes.many_topics)]
+    try:
+        peer.start()
+        for first in range(0, sizes.many_topics, _TOPICS_PER_REQUEST):
+            some = names[first : first + _TOPICS_PER_REQUEST]
+            create_topics(peer, some, sizes.partitions_per_topic, timeout_s=600.0)
+        wait_for_leaders(peer, names, sizes.partitions_per_topic, timeout_s=600.0)
+        time.sleep(sizes.settle_s)
+        return _scraped(peer, f"http://127.0.0.1:{port}/metrics", sizes.idle_groups_seconds)
+    finally:
+        peer.remove()
+
+
+def _scraped(peer: Peer, url: str, idle_seconds: float) -> dict[str, float]:
+    before = procfs.cpu_seconds(peer.pid)
+    time.sleep(idle_seconds)
+    idle_percent = 100 * (procfs.cpu_seconds(peer.pid) - before) / idle_seconds
+    quiet_ms = _longest_ms(peer.port, lambda: time.sleep(2.0))
+    taken_s: list[float] = []
+    texts: list[bytes] = []
+
+    def scrapes() -> None:
+        for _ in range(_SCRAPES):
+            started = time.monotonic()
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                texts.append(answer.read())
+            taken_s.append(time.monotonic() - started)
+            time.sleep(15 * taken_s[-1])  # until then the same text is given out
+
+    before = procfs.cpu_seconds(peer.pid)
+    stall_ms = _longest_ms(peer.port, scrapes)
+    cpu_s = procfs.cpu_seconds(peer.pid) - before
+    return {
+        "scrape_ms": 1000 * median(taken_s),
+        "scrape_cpu_ms": 1000 * cpu_s / _SCRAPES,
+        "scrape_kb": len(texts[-1]) / 1000,
+        "longest_ms": stall_ms,
+        "longest_quiet_ms": quiet_ms,
+        "idle_percent": idle_percent,
+    }
+
+
+def _longest_ms(port: int, work: Callable[[], None]) -> float:
+    """The longest time that a small request took while the work was done."""
+    longest_s = 0.0
+    with (
+        ThreadPoolExecutor(1) as pool,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
+    ):
+        done = pool.submit(work)
+        while not done.done():
+            started = time.monotonic()
+            connection.sendall(small_frame(1))
+            receive_frame(connection)
+            longest_s = max(longest_s, time.monotonic() - started)
+            time.sleep(0.001)
+        done.result()
+    return 1000 * longest_s
+
+
+PHASES = (
+    Phase(
+        "metrics_cost",
+        "the same load with and without metrics",
+        (
+            Metric("requests_cpu_percent", "% more CPU", (Target("value_max", 2.0),)),
+            Metric("requests_rate_percent", "% of the rate", (Target("value_min", 98.0),)),
+            Metric("produce_cpu_percent", "% more CPU", (Target("value_max", 2.0),)),
+            Metric("produce_rate_percent", "% of the rate", (Target("value_min", 98.0),)),
+        ),
+        _cost,
+        fresh=True,
+    ),
+    Phase(
+        "metrics_scrape",
+        "a scrape of 10,000 partitions, beside a client with small requests",
+        (
+            Metric("scrape_ms", "ms"),
+            Metric("scrape_cpu_ms", "CPU ms"),
+            Metric("scrape_kb", "KB"),
+            Metric("longest_ms", "ms", (Target("value_max", 50.0),)),
+            Metric("longest_quiet_ms", "ms"),
+            Metric("idle_percent", "% CPU", (Target("value_max", 2.0),)),
+        ),
+        _scrape,
+        fresh=True,
+        repeats_max=1,
+    ),
+)
