@@ -10,11 +10,14 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
+from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from mainstem.protocol.apis.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from mainstem.protocol.errors import ErrorCode
 from tests.broker.harness import API_VERSIONS, Client, batch, eventually, produce_request, unique_name
 from tests.broker.live_effects import Effect, World, dirty
+from tests.broker.test_administration import create
 from tests.broker.test_group_configs import join
 from tests.broker.transactional import VERIFIES, Producer
 
@@ -75,6 +78,34 @@ async def transaction_partition_verification(world: World) -> None:
     assert await begin() == ErrorCode.TRANSACTION_ABORTABLE
     await world.alter("false")
     assert await begin() == 0
+
+
+async def cordoned_log_dirs(world: World) -> None:
+    manager = world.broker.node.log_manager
+    fewest = min(manager.dirs, key=lambda log_dir: log_dir.partition_count)
+    (other,) = (log_dir for log_dir in manager.dirs if log_dir is not fewest)
+    await world.use()
+    assert manager.dir_of(world.log) is fewest
+    for _ in range(2):  # also where it would be the one with the fewest
+        await world.alter(str(fewest.path))
+        await world.use()
+        assert manager.dir_of(world.log) is other
+    described = (await world.client.call(DescribeLogDirsRequest(topics=None))).results
+    assert {entry.log_dir: entry.is_cordoned for entry in described} == {
+        str(fewest.path): True,
+        str(other.path): False,
+    }
+    topics = [AlterReplicaLogDirTopic(world.topic.name, [0])]
+    moved = await world.client.call(
+        AlterReplicaLogDirsRequest([AlterReplicaLogDir(str(fewest.path), topics)])
+    )
+    assert moved.results[0].partitions[0].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    await world.alter("*")
+    refused = await create(world.client)
+    assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    growing = CreatePartitionsTopic(name=world.topic.name, count=2, assignments=None)
+    grown = await world.client.call(CreatePartitionsRequest(topics=[growing], timeout_ms=10_000))
+    assert grown.results[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 async def alter_log_dirs_rate(world: World) -> None:
@@ -183,6 +214,7 @@ GROUP_EFFECTS: dict[str, Effect] = {
 }
 
 BROKER_EFFECTS: dict[str, Effect] = {
+    "cordoned.log.dirs": cordoned_log_dirs,
     "group.consumer.assignment.interval.ms": assignment_interval,
     "log.cleaner.backoff.ms": cleaner_backoff,
     "log.cleaner.dedupe.buffer.size": limit("map_bytes", "5000000", 5_000_000),

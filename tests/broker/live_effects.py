@@ -83,7 +83,8 @@ class World:
     async def stored(self) -> Any:
         """The header of the newest batch."""
         data = await fetch(self.client, self.topic, offset=self.log.log_end_offset - 1)
-        return read_header(bytes(data.records))
+        assert isinstance(data.records, bytes | bytearray | memoryview)
+        return read_header(data.records)
 
 
 Effect = Callable[[World], Awaitable[None]]

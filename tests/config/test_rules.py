@@ -15,6 +15,8 @@ def test_the_defaults_agree() -> None:
     [
         ({"node.id": "1", "broker.id": "2"}, "must be the same"),
         ({"process.roles": "controller"}, "use broker,controller"),
+        ({"log.dirs": "/a,/b", "cordoned.log.dirs": "/c"}, '"/c" is not one of log.dirs'),
+        ({"log.dirs": "/a,/b", "cordoned.log.dirs": "*,/a"}, '"*" is not one of log.dirs'),
         ({"log.retention.ms": "0"}, "log.retention.ms: 0 is out of range; allowed: 1 or more, or -1"),
         ({"log.retention.hours": "0"}, "log.retention.hours: 0 is out of range"),
         ({"log.roll.ms": "0"}, "log.roll.ms: 0 is out of range; allowed: 1 or more"),

@@ -14,6 +14,7 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from tests.support.clients import Message, write_kafka_python
@@ -203,6 +204,51 @@ def test_answers_to_moves(both: list[Target]) -> None:
     assert set(names) == {
         "NONE", "LOG_DIR_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"
     }  # fmt: skip
+
+
+def test_cordoned_directories(both: list[Target]) -> None:
+    def scenario(target: Target) -> list[str]:
+        one = "--entity-type brokers --entity-name 1"
+
+        def cordon(value: str) -> str:
+            return _configs(target, one, "--alter", "--add-config", f"cordoned.log.dirs={value}")
+
+        def created() -> str:
+            result = _tool(target, "TopicCommand", "--create", "--topic", "nowhere-to-go")
+            return re.sub(r"(?s).*errors\.(\w+).*", r"\1", result.stdout)
+
+        def places() -> str:
+            found = _tool(target, LOG_DIRS, "--describe", "--topic-list", "cordoned").check().splitlines()[2]
+            dirs = json.loads(found)["brokers"][0]["logDirs"]
+            return str(
+                {
+                    Path(entry["logDir"]).name: len(entry["partitions"])
+                    for entry in dirs
+                    if entry["partitions"]
+                }
+            )
+
+        def is_cordoned(wanted: list[bool]) -> str:
+            with WireClient(target) as client:
+                return str(
+                    when_settled(
+                        lambda: sorted(
+                            entry.is_cordoned for entry in client.call(DescribeLogDirsRequest(None)).results
+                        ),
+                        lambda answer: answer == wanted,
+                    )
+                )
+
+        two = str(target.log_dir / "two")
+        shown = [cordon("/nowhere"), cordon(two), is_cordoned([False, True])]
+        target.create_topic("cordoned", partitions=4)
+        shown += [places(), cordon("*"), is_cordoned([True, True]), created()]
+        shown.append(_configs(target, one, "--alter", "--delete-config", "cordoned.log.dirs"))
+        return [*shown, is_cordoned([False, False])]
+
+    shown = _compare(both, scenario)
+    assert shown[3] == "{'one': 4}"
+    assert shown[6] == "InvalidReplicationFactorException"
 
 
 def test_delete_records_command_and_get_offset_shell(both: list[Target]) -> None:

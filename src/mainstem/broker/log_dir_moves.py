@@ -64,6 +64,10 @@ class LogDirMoves:
             manager.cancel_move(partition.log, self._node.clock.now_ms())
         if manager.dir_of(partition.log) is target:
             return
+        if target in manager.cordoned:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{path} takes no replicas (cordoned.log.dirs)"
+            )
         if len(manager.online_dirs) < len(manager.dirs):
             raise storage_error("nothing is moved while a log directory is offline")
         self._begin(partition, target)

@@ -440,6 +440,10 @@ class Node:
             logger.warning(problem)
         self.controller.controller.config = self.config
         self.replicas.apply_config(image, self.config)
+        cordoned = self.config.cordoned_log_dirs()
+        self.log_manager.cordoned = frozenset(
+            log_dir for log_dir in self.log_manager.dirs if str(log_dir.path) in cordoned
+        )
         environment = self.log_manager.environment
         environment.producer_id_expiration_ms = self.config.get("producer.id.expiration.ms")
         environment.verifies_transactions = self.config.get("transaction.partition.verification.enable")

@@ -7,6 +7,8 @@ handed to it. Every rule lives in the file of its concern; this class only holds
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from mainstem.cluster import (
     configs,
     directories,
@@ -53,7 +55,7 @@ class Controller:
     def create_topics(
         self, request: CreateTopicsRequest
     ) -> tuple[CreateTopicsResponse, list[MetadataRecord]]:
-        return topics.create_topics(self._newest_image(), self.config, request, self._new_uuid)
+        return topics.create_topics(self._image_for_placement(), self.config, request, self._new_uuid)
 
     def delete_topics(
         self, request: DeleteTopicsRequest, api_version: int
@@ -63,7 +65,16 @@ class Controller:
     def create_partitions(
         self, request: CreatePartitionsRequest
     ) -> tuple[CreatePartitionsResponse, list[MetadataRecord]]:
-        return partitions.create_partitions(self._newest_image(), request)
+        return partitions.create_partitions(self._image_for_placement(), request)
+
+    def _image_for_placement(self) -> MetadataImage:
+        """The newest image. This node's own broker counts as its settings are now, without a record of it."""
+        image = self._newest_image()
+        broker = image.brokers.get(self.node_id)
+        if broker is None or not self.config.cordoned_log_dirs() >= set(self.config.log_dirs()):
+            return image
+        cordoned = replace(broker, cordoned_log_dirs=broker.log_dirs)
+        return replace(image, brokers={**image.brokers, self.node_id: cordoned})
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest

@@ -89,6 +89,11 @@ class BrokerImage(Struct, frozen=True):
     cordoned_log_dirs: tuple[bytes, ...] | None = None
 
     @property
+    def wholly_cordoned(self) -> bool:
+        """Whether none of its directories takes new replicas."""
+        return bool(self.log_dirs) and set(self.log_dirs) <= set(self.cordoned_log_dirs or ())
+
+    @property
     def active(self) -> bool:
         """Whether it can lead partitions and be in sync."""
         return not self.fenced and not self.in_controlled_shutdown

@@ -19,7 +19,13 @@ def place_replicas(
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
     """The replicas of each new partition, the preferred leader first."""
-    candidates = [broker for broker in brokers if not broker.in_controlled_shutdown]
+    known = [broker for broker in brokers if not broker.in_controlled_shutdown]
+    candidates = [broker for broker in known if not broker.wholly_cordoned]
+    if known and not candidates:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "No partition can be placed: all log directories are cordoned (cordoned.log.dirs).",
+        )
     if replication_factor > len(candidates):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

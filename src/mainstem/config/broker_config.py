@@ -106,6 +106,11 @@ class BrokerConfig:
         dirs: tuple[str, ...] = self._values["log.dirs"] or self._values["log.dir"]  # type: ignore[assignment]
         return dirs
 
+    def cordoned_log_dirs(self) -> frozenset[str]:
+        """The data directories that get no new partitions."""
+        cordoned: tuple[str, ...] = self._values["cordoned.log.dirs"]  # type: ignore[assignment]
+        return frozenset(self.log_dirs() if cordoned == ("*",) else cordoned)
+
 
 def _canonical(layer: Mapping[str, str]) -> dict[str, str]:
     """Aliases under their real names; a real name that is also there wins."""

@@ -78,6 +78,16 @@ def _roll_times(cfg: BrokerConfig) -> None:
         )
 
 
+def _cordoned_are_log_dirs(cfg: BrokerConfig) -> None:
+    given = cfg.get("cordoned.log.dirs")
+    strange = [path for path in given if path not in cfg.log_dirs() and given != ("*",)]
+    if strange:
+        raise ConfigError(
+            f'cordoned.log.dirs: "{strange[0]}" is not one of log.dirs; allowed: * or some of log.dirs',
+            "cordoned.log.dirs",
+        )
+
+
 def _queue_holds_a_request(cfg: BrokerConfig) -> None:
     queued, largest = cfg.get("queued.max.request.bytes"), cfg.get("socket.request.max.bytes")
     if 0 < queued < largest:
@@ -127,6 +137,7 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _broker_role,
     _retention_is_not_zero,
     _roll_times,
+    _cordoned_are_log_dirs,
     _queue_holds_a_request,
     _somebody_can_connect,
     _sessions_outlast_heartbeats,

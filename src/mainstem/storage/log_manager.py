@@ -71,6 +71,8 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
         self.dirs: list[LogDir] = []
+        # Directories that get no new logs; may be changed at any time.
+        self.cordoned: frozenset[LogDir] = frozenset()
         self.moves: dict[TopicPartition, LogMove] = {}
         # Logs with the directory that they were on their way to when the node stopped.
         self.interrupted_moves: list[tuple[Log, LogDir]] = []
@@ -284,7 +286,9 @@ class LogManager:
             raise storage_error(
                 f"{name} is not there, and may be in an offline directory: {', '.join(offline)}"
             )
-        return min(online, key=lambda candidate: candidate.partition_count)
+        usable = [log_dir for log_dir in online if log_dir not in self.cordoned]
+        # Where all are cordoned, the controller makes nothing new; what there is must be somewhere.
+        return min(usable or online, key=lambda candidate: candidate.partition_count)
 
     def _adopt(self, log: Log, topic_id: bytes) -> None:
         """A folder whose topic id was lost, or was never written before a crash."""

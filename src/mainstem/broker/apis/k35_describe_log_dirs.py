@@ -39,7 +39,10 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
             coming = DescribeLogDirsPartition(partition.index, move.size, move.offset_lag, True)
             by_dir.setdefault(move.target, []).append((partition.topic, coming))
     return DescribeLogDirsResponse(
-        results=[_describe(log_dir, by_dir.get(log_dir, [])) for log_dir in manager.dirs]
+        results=[
+            _describe(log_dir, by_dir.get(log_dir, []), log_dir in manager.cordoned)
+            for log_dir in manager.dirs
+        ]
     )
 
 
@@ -59,9 +62,9 @@ def _add_state(ctx: RequestContext, partition: Partition, described: DescribeLog
 
 
 def _describe(
-    log_dir: LogDir, partitions: list[tuple[str, DescribeLogDirsPartition]]
+    log_dir: LogDir, partitions: list[tuple[str, DescribeLogDirsPartition]], is_cordoned: bool
 ) -> DescribeLogDirsResult:
-    result = DescribeLogDirsResult(log_dir=str(log_dir.path.absolute()))
+    result = DescribeLogDirsResult(log_dir=str(log_dir.path.absolute()), is_cordoned=is_cordoned)
     if log_dir.health.failure is not None:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result

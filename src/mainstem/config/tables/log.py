@@ -40,6 +40,7 @@ SETTINGS = (
         "Directories that get no new partitions; * means all of them.",
         Items(),
         update=PER_BROKER,
+        acted_on=True,
     ),
     Setting(
         "log.dir.failure.timeout.ms",
