@@ -140,12 +140,8 @@ class Dispatcher:
             _log_closing(connection, error)
             return CLOSE
         except Exception:
-            logger.exception(
-                "a frame of api key %d failed; closing %s",
-                key,
-                connection.client_host,
-                extra=about(client=connection.client_host),
-            )
+            host = connection.client_host
+            logger.exception("a frame of api key %d failed; closing %s", key, host, extra=about(client=host))
             return CLOSE
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
         try:

@@ -14,7 +14,9 @@ _LABEL_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 def label(name: str, value: object) -> str:
     """One label as it stands between the braces. A name in `value` that is no Unicode is made into some."""
     text = str(value).translate(_LABEL_ESCAPES)
-    return f'{name}="{text.encode("utf-8", "replace").decode()}"'
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    return f'{name}="{text}"'
 
 
 def sample_value(value: float) -> str:
@@ -43,12 +45,12 @@ class Family:
 
     def add(self, value: float, labels: str = "") -> None:
         """One sample; `labels` is what `label` gives, with commas in between."""
-        if len(self.lines) >= self._samples_max:
+        lines = self.lines
+        if len(lines) >= self._samples_max:
             self.left_out += 1
-        elif labels:
-            self.lines.append(f"{self.name}{{{labels}}} {sample_value(value)}\n")
-        else:
-            self.lines.append(f"{self.name} {sample_value(value)}\n")
+            return
+        number = value if type(value) is int else sample_value(value)  # nearly all are whole
+        lines.append(f"{self.name}{{{labels}}} {number}\n" if labels else f"{self.name} {number}\n")
 
 
 class Exposition:

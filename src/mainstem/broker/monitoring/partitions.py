@@ -43,12 +43,17 @@ def partitions(node: "Node") -> Collector:
         sums: dict[str, _TopicSums] = {}
         found = list(node.replicas.all())
         offline = 0
+        topic, name, of_topic = "", "", _TopicSums()
         for number, partition in enumerate(found):
             if number % _PARTITIONS_PER_STEP == 0:
                 yield
+            if partition.topic != topic:
+                topic = partition.topic
+                name = label("topic", topic)
+                of_topic = sums.setdefault(topic, _TopicSums())
             log = partition.log
-            labels = f'{label("topic", partition.topic)},partition="{partition.index}"'
-            size.add(log.size, labels)
+            labels = f'{name},partition="{partition.index}"'
+            size.add(log.size if len(log.bases) > 1 else log.active_segment.size, labels)
             segments.add(len(log.bases), labels)
             start.add(log.log_start_offset, labels)
             end.add(log.log_end_offset, labels)
@@ -57,7 +62,7 @@ def partitions(node: "Node") -> Collector:
             if kept_back:
                 unstable.add(kept_back, labels)
             offline += log.health.failure is not None
-            sums.setdefault(partition.topic, _TopicSums()).add(partition)
+            of_topic.add(partition)
         yield from _topics(out, sums)
         out.gauge("mainstem_topics", "Topics of which this node has a partition.").add(len(sums))
         out.gauge("mainstem_partitions", "Partitions of this node.").add(len(found))
