@@ -81,7 +81,7 @@ def _beyond_age(log: "Log", now_ms: int) -> _Predicate:
         if retention_ms < 0:
             return False
         timestamp = segment.largest_timestamp()
-        if timestamp > now_ms + _FUTURE_MS:
+        if segment.max_timestamp > now_ms + _FUTURE_MS:
             logger.warning(
                 "%s keeps its segment %d although retention.ms may be over: a record in it is stamped %d ms "
                 "ahead of the clock",

@@ -13,7 +13,7 @@ from mainstem.records.record import Record, build_batch
 from mainstem.storage.cleaner.jobs import Limits
 from mainstem.storage.log import Log
 from tests.storage.cleaner.cleaning_helpers import LIMITS, clean, records_of
-from tests.storage.log_helpers import NOW_MS, open_log, read_batches
+from tests.storage.log_helpers import NOW_MS, append, open_log, read_batches
 
 COMPACT = frozenset({"compact"})
 _DAY_MS = 86_400_000
@@ -199,6 +199,36 @@ def test_a_cleaned_log_is_read_by_offset_and_by_time(tmp_path: Path) -> None:
         assert segment.indexes_are_sane()
     reopened = _open(tmp_path)
     assert records_of(reopened) == left
+
+
+def test_a_cleaned_log_is_replicated_and_cut_like_any_other(tmp_path: Path) -> None:
+    log = _open(tmp_path / "leader")
+    _fill(log, 100, 10, producer_id=-1)
+    clean(log)
+    copy = _open(tmp_path / "follower")
+    while copy.log_end_offset < log.log_end_offset:
+        read = log.read(copy.log_end_offset, 1000)
+        assert read.records is not None
+        copy.append_as_follower(memoryview(bytearray(read.records.read())), NOW_MS)
+    assert records_of(copy) == records_of(log)
+    left = records_of(log)
+    middle = left[len(left) // 2].offset
+    log.truncate_to(middle, NOW_MS)
+    assert (log.log_end_offset, records_of(log)) == (middle, [r for r in left if r.offset < middle])
+    assert append(log) == middle
+
+
+def test_what_lies_before_the_start_of_the_log_goes_by_retention(tmp_path: Path) -> None:
+    log = _open(tmp_path, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=1000)
+    _fill(log, 100, 10)
+    clean(log)
+    log.advance_log_start_offset(log.bases[3] + 1, log.log_end_offset)
+    assert log.delete_old_segments(NOW_MS, log.log_end_offset) == 3
+    finished = clean(log)
+    assert finished.end_offset == log.active_segment.base_offset
+    left = len(log.bases)
+    assert log.delete_old_segments(NOW_MS + 5000, log.log_end_offset) == left
+    assert records_of(log) == []
 
 
 def test_a_map_that_is_too_small_for_one_key_is_made_larger(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The small parts of compaction: groups of segments, the throttle, the checkpoint, the hash."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mainstem.config import LogConfig
+from mainstem.records.columnar.checksum import checksum
+from mainstem.records.columnar.key_map import hash_of
+from mainstem.storage.checkpoints import CLEANER_OFFSETS
+from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
+from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
+from mainstem.storage.cleaner.throttle import Throttle
+from mainstem.storage.log_manager import LogManager
+from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append
+
+
+def _groups(segments: list[SegmentSizes], end: int = 10_000, size_max: int = 100) -> list[list[int]]:
+    grouped = group_segments(segments, size_max, 50, end)
+    return [[segment.base_offset for segment in group] for group in grouped]
+
+
+def test_neighbours_are_cleaned_together_as_long_as_they_fit() -> None:
+    sizes = [SegmentSizes(number * 10, size, 8, 12) for number, size in enumerate((40, 60, 1, 100, 99, 2))]
+    assert _groups(sizes) == [[0, 10], [20], [30], [40], [50]]
+    assert _groups(sizes, size_max=1000) == [[0, 10, 20, 30], [40, 50]], "time indexes of 48 bytes at most"
+    assert _groups([]) == []
+
+
+def test_offsets_of_a_group_fit_into_its_index() -> None:
+    far = 2**31
+    segments = [SegmentSizes(0, 1, 0, 0), SegmentSizes(far - 10, 1, 0, 0), SegmentSizes(far, 1, 0, 0)]
+    assert _groups(segments, end=far + 5) == [[0, far - 10], [far]]
+    # An empty one has no offsets.
+    assert _groups([segments[0], SegmentSizes(far, 0, 0, 0)], end=far + 5) == [[0, far]]
+
+
+def test_the_throttle_holds_the_rate() -> None:
+    now, slept = 0.0, 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now, slept
+        now, slept = now + seconds, slept + seconds
+
+    throttle = Throttle(1000.0, lambda: now, sleep)
+    for _ in range(100):
+        throttle.moved(100)
+    assert slept == pytest.approx(10, abs=0.2)
+    slept = 0.0
+    free = Throttle(1e300, lambda: now, sleep)
+    free.moved(1 << 40)
+    assert slept == 0
+
+
+def _manager(folder: Path, now_ms: int = NOW_MS) -> LogManager:
+    manager = LogManager([folder / "one", folder / "two"], node_id=1, now_ms=now_ms, cluster_id="c" * 22)
+    manager.load(lambda _: LogConfig(), now_ms)
+    return manager
+
+
+def test_the_checkpoint_is_kept_beside_the_logs_in_kafkas_format(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    logs = [manager.create("t", number, TOPIC_ID, LogConfig(), NOW_MS) for number in range(3)]
+    checkpoint = CleanerCheckpoint(manager)
+    for log in logs:
+        append(log, 100)
+        assert checkpoint.offset_of(log) is None
+        checkpoint.moved_to(log, 10 + log.partition)()
+    contents = [(log_dir.path / CLEANER_OFFSETS).read_text() for log_dir in manager.dirs]
+    assert sorted(contents) == ["0\n1\nt 1 11\n", "0\n2\nt 0 10\nt 2 12\n"]
+    manager.close()
+    manager = _manager(tmp_path)
+    checkpoint = CleanerCheckpoint(manager)
+    assert [checkpoint.offset_of(log) for log in sorted(manager, key=lambda log: log.partition)] == [
+        10,
+        11,
+        12,
+    ]
+    manager.close()
+
+
+def test_a_log_that_was_cut_or_made_again_is_dirty_from_its_start(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)
+    append(log, 100)
+    checkpoint = CleanerCheckpoint(manager)
+    checkpoint.moved_to(log, 90)()
+    log.truncate_to(50, NOW_MS)
+    assert checkpoint.offset_of(log) is None
+    checkpoint.moved_to(log, 40)()
+    manager.delete("t", 0, NOW_MS)
+    assert checkpoint.offset_of(manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)) is None
+    manager.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"0\n5\n", b"not a checkpoint", b"0\n1\nt 0 many\n"])
+def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, content: bytes) -> None:
+    manager = _manager(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)
+    (manager.dir_of(log).path / CLEANER_OFFSETS).write_bytes(content)
+    assert CleanerCheckpoint(manager).offset_of(log) is None
+    manager.close()
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (0, "a3817f04ba25a8e66df67214c7550293"),
+        (1, "da87c1d86b99af44347659119b22fc45"),
+        (15, "5493e99933b0a8117e08ec0f97cfc3d9"),
+    ],
+)
+def test_keys_are_hashed_by_siphash(length: int, expected: str) -> None:
+    """The vectors that its authors published: key and input are the bytes 0, 1, 2, ..."""
+    found = np.zeros(2, np.int64)
+    secret = np.frombuffer(bytes(range(16)), np.int64)
+    hash_of(np.frombuffer(bytearray(range(length)), np.uint8), secret, found)
+    assert found.tobytes().hex() == expected
+
+
+@given(st.binary(max_size=100))
+def test_the_checksum_of_kernels_is_the_native_one(data: bytes) -> None:
+    assert checksum(np.frombuffer(bytearray(data), np.uint8)) == crc32c(data)
