@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicState
 from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -144,6 +145,36 @@ async def test_a_directory_that_cannot_be_used_at_the_start(
     client = await connect(broker)
     for index, values in enumerate(([b"kept", b"more"], [b"kept"]) * 2):
         assert values_of((await fetch(client, topic, partition=index)).records) == values
+
+
+async def test_groups_go_on_whose_offsets_are_in_a_directory_that_works(
+    make_broker: MakeBroker, connect: Connect, tmp_path: Path
+) -> None:
+    """The others are told that there is no coordinator, while the broker runs and after a start."""
+
+    async def coordinators(client: Client) -> dict[int, int]:
+        """The error code of FindCoordinator by the partition of the group."""
+        groups = [f"group-{number}" for number in range(8)]
+        while True:
+            answer = await client.call(FindCoordinatorRequest(coordinator_keys=groups))
+            codes = {
+                broker.node.groups.partition_of(found.key): found.error_code for found in answer.coordinators
+            }
+            if set(codes) == {0, 1, 2, 3}:
+                return codes
+
+    broker = await two_dirs(make_broker, tmp_path, **{"offsets.topic.num.partitions": 4})
+    client = await connect(broker)
+    assert set((await coordinators(client)).values()) == {0}
+    await eventually(lambda: _is_recorded(broker, Topic("__consumer_offsets", b"")))
+    broker.node.log_manager.dirs[1].health.fail("for the test")
+    missing = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert await coordinators(client) == {0: 0, 1: missing, 2: 0, 3: missing}
+    await broker.stop()
+    shutil.rmtree(tmp_path / "two")
+    await broker.start()
+    client = await connect(broker)
+    assert await coordinators(client) == {0: 0, 1: missing, 2: 0, 3: missing}
 
 
 async def test_without_the_directory_of_the_metadata_nothing_starts(

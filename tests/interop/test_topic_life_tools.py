@@ -17,6 +17,7 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
+from tests.cli.command import run_command
 from tests.support.clients import Message, write_kafka_python
 from tests.support.kafka_peer import end_own_kafka, kafka_tool, start_own_kafka
 from tests.support.target import KEEP_FOREVER, Target, when_settled
@@ -204,6 +205,41 @@ def test_answers_to_moves(both: list[Target]) -> None:
     assert set(names) == {
         "NONE", "LOG_DIR_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"
     }  # fmt: skip
+
+
+def test_mainstems_own_commands_work_on_both(both: list[Target]) -> None:
+    def scenario(target: Target) -> list[str]:
+        target.create_topic("commanded", partitions=2, configs=KEEP_FOREVER)
+        write_kafka_python(target, "commanded", [Message(b"x" * 100, timestamp_ms=1000)] * 20, partition=0)
+
+        def run(*arguments: str) -> str:
+            done = run_command(*arguments, environment={"MAINSTEM_BOOTSTRAP": target.bootstrap_servers})
+            return f"{done.stdout}{done.stderr}exit code {done.returncode}"
+
+        def settled(words: str, *arguments: str) -> str:
+            return when_settled(lambda: run(*arguments), lambda text: words in text)
+
+        topic = ("--topic", "commanded")
+        described = json.loads(run("topics", "describe", "commanded", "--json").rpartition("exit code")[0])
+        sizes = json.loads(run("logs", "sizes", "commanded", "--json").rpartition("exit code")[0])
+        return [
+            run("config", "set", "retention.ms=5000", "max.message.bytes=4000", *topic),
+            settled("5000", "config", "get", "retention.ms", *topic),
+            settled("retention.ms", "config", "describe", *topic),
+            run("config", "unset", "max.message.bytes", *topic).partition(":")[0],
+            run("config", "set", "log.flush.interval.messages=70000", "--broker", "1"),
+            settled("70000", "config", "get", "log.flush.interval.messages", "--broker", "1"),
+            run("config", "unset", "log.flush.interval.messages", "--broker", "1").partition(":")[0],
+            run("config", "set", "retention.ms=soon", *topic)[:32],
+            run("config", "get", "log.segment.bytes"),
+            str([part["size"] > 0 for part in described[0]["partitions"]]),
+            str(sorted((part["partition"], part["size"] > 0) for part in sizes["partitions"])),
+            str([directory["problem"] for directory in sizes["directories"]]),
+        ]
+
+    shown = _compare(both, scenario)
+    assert shown[1] == "5000\nexit code 0"
+    assert shown[9] == "[True, False]"
 
 
 def test_cordoned_directories(both: list[Target]) -> None:

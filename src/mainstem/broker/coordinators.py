@@ -92,8 +92,11 @@ class Coordinators(ABC, Generic[M]):
 
     def leader_of(self, key: str) -> int:
         """The id of the node that coordinates it; -1 when there is none now."""
-        part = self._node.image.partition(self._topic, self.partition_of(key))
-        return part.leader if part is not None else -1
+        index = self.partition_of(key)
+        part = self._node.image.partition(self._topic, index)
+        if part is None or part.leader in self._node.replicas.offline(self._topic, index):
+            return -1
+        return part.leader
 
     async def ensure_topic(self) -> None:
         """Make the topic if it is not there; KafkaError when that cannot be done."""
