@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,22 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
 )
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.records.batch import iter_headers
+from mainstem.records.record import Record, build_batch, iter_records
 from mainstem.testing import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
-from tests.broker.harness import Client, Topic, create_topic, eventually, fetch, produce, values_of
+from tests.broker.harness import (
+    WAIT_SECONDS_MAX,
+    Client,
+    Topic,
+    create_topic,
+    eventually,
+    fetch,
+    produce,
+    produce_request,
+    values_of,
+)
 from tests.broker.test_administration import BROKER, SET, alter, delete
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -254,6 +267,54 @@ async def test_a_slow_move_is_seen_called_off_and_begun_again(
     await until_moved(broker)
     assert await places(client, topic.name) == {"two": [(0, False)]}
     assert (await produce(client, topic, b"last")).base_offset == 60
+
+
+async def test_a_partition_moves_while_it_is_compacted(
+    make_broker: MakeBroker, connect: Connect, tmp_path: Path
+) -> None:
+    settings = {"log.cleaner.backoff.ms": 5, "log.cleaner.min.cleanable.ratio": 0.01}
+    broker = await two_dirs(make_broker, tmp_path, **settings)
+    client = await connect(broker)
+    topic = await create_topic(
+        client, configs={"cleanup.policy": "compact", "internal.segment.bytes": "20000"}
+    )
+    log = broker.node.replicas.by_topic(topic.name, 0).log
+    latest: dict[bytes, bytes] = {}
+
+    async def write() -> None:
+        key, value = b"key %d" % (log.log_end_offset % 7), b"%d " % log.log_end_offset * 50
+        data = bytes(build_batch([Record(0, time.time_ns() // 1_000_000, key, value)]))
+        await client.call(produce_request(topic, {0: data}))
+        latest[key] = value
+
+    def is_cleaned() -> bool:
+        state = broker.node.cleaner.state_of(broker.node.replicas.by_topic(topic.name, 0))
+        return state is not None and state.clean_bytes > 0
+
+    deadline = time.monotonic() + 2 * WAIT_SECONDS_MAX  # a process has to start first
+    while not is_cleaned():
+        assert time.monotonic() < deadline
+        await write()
+    for name in ("two", "one", "two"):
+        for _ in range(200):
+            await write()
+        assert await move(client, topic.name, tmp_path / name) == 0
+        while broker.node.log_manager.moves:
+            await write()
+        assert Path(log.directory).parent.name == name
+    await until_moved(broker)
+    assert broker.node.cleaner.uncleanable == {}
+    assert broker.node.log_manager.online_dirs == broker.node.log_manager.dirs
+    await broker.restart()
+    client = await connect(broker)
+    found: dict[bytes | None, bytes | None] = {}
+    offset = 0
+    while offset < (await fetch(client, topic, offset=offset)).high_watermark:
+        data = bytes((await fetch(client, topic, offset=offset)).records or b"")
+        for at, header in iter_headers(data):
+            found.update((record.key, record.value) for record in iter_records(data[at : at + header.size]))
+            offset = header.next_offset
+    assert found == latest
 
 
 async def test_a_deleted_topic_stops_moving(

@@ -175,6 +175,8 @@ class LogCleaner:
             and log.health.failure is None
             and log not in self._cleaning
             and log not in self.uncleanable
+            # As in Kafka; otherwise the copy of a log that changes all the time would never be complete.
+            and (log.topic, log.partition) not in self._node.log_manager.moves
             and self._resting.get(log, 0.0) <= self._node.loop.time()
         )
 

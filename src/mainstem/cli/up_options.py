@@ -71,7 +71,7 @@ OPTION_SPECS = (
         "set",
         ("--set", "-s"),
         "KEY=VALUE",
-        "One broker setting under its Kafka name. May be repeated.",
+        "One broker setting; `mainstem config describe` lists them. May be repeated.",
         repeated=True,
     ),
     OptionSpec(
