@@ -15,6 +15,15 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
+from mainstem.protocol.apis.k45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mainstem.protocol.apis.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from tests.cli.command import run_command
@@ -205,6 +214,42 @@ def test_answers_to_moves(both: list[Target]) -> None:
     assert set(names) == {
         "NONE", "LOG_DIR_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"
     }  # fmt: skip
+
+
+def test_answers_to_reassignments(both: list[Target]) -> None:
+    def scenario(target: Target) -> list[str]:
+        topic = target.create_topic("assigned")
+
+        def alter(name: str, index: int, replicas: list[int] | None, version: int) -> str:
+            parts = [ReassignablePartition(index, replicas)]
+            request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name, parts)])
+            answer = client.call(request, version)
+            assert answer.error_code == 0
+            return ErrorCode(answer.responses[0].partitions[0].error_code).name
+
+        with WireClient(target) as client:
+            shown = [
+                alter(name, index, replicas, version)
+                for version in (0, 1)
+                for name, index, replicas in (
+                    (topic, 0, [1]),
+                    (topic, 0, [9]),
+                    (topic, 0, []),
+                    (topic, 0, [1, 1]),
+                    (topic, 0, [-1]),
+                    (topic, 0, None),
+                    (topic, 5, [1]),
+                    ("nowhere", 0, [1]),
+                )
+            ]
+            for topics in (None, [], [ListPartitionReassignmentsTopics(topic, [0, 7])]):
+                answer = client.call(ListPartitionReassignmentsRequest(topics=topics))
+                shown.append(str((answer.error_code, answer.topics)))
+        return shown
+
+    shown = _compare(both, scenario)
+    assert shown[0] == "NONE"
+    assert shown[-1] == "(0, [])"
 
 
 def test_mainstems_own_commands_work_on_both(both: list[Target]) -> None:
