@@ -12,15 +12,18 @@ def test_without_arguments_nothing_is_asked_for() -> None:
 
 def test_every_option_is_read() -> None:
     line = "--data d --host ::1 --port=0 --config f.properties --set a.b=1 --set=c.d=x=y"
+    line += " --metrics-port 9644 --log-format json"
     options = parse([*line.split(), "--no-uvloop", "--log-level", "debug"])
     assert options == UpOptions(
         data="d",
         host="::1",
         port=0,
+        metrics_port=9644,
         config="f.properties",
         set=["a.b=1", "c.d=x=y"],
         uvloop=False,
         log_level="debug",
+        log_format="json",
     )
 
 
@@ -35,6 +38,12 @@ def test_every_option_is_read() -> None:
         (["--ephemeral=yes"], "--ephemeral takes no value"),
         (["--set", "num.partitions"], "--set num.partitions has no value: write --set num.partitions=VALUE"),
         (["--log-level", "loud"], "--log-level loud is not one of debug, info, warning, error"),
+        (["--log-format", "xml"], "--log-format xml is not one of text, json"),
+        (["--metrics-port", "x"], "--metrics-port x is not a number"),
+        (
+            ["--metrics-port", "-2"],
+            "--metrics-port -2 is out of range: use 0 to 65535 (0 picks a free one)",
+        ),
         (["start"], "unexpected argument 'start'"),
         (
             ["--data", "d", "--ephemeral"],

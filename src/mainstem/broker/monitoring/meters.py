@@ -13,6 +13,7 @@ from typing import Final
 from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, Parked, Reply
 from mainstem.broker.output import Chunk, Turn
 from mainstem.metrics import TimeHistogram
+from mainstem.metrics.histogram import bucket
 from mainstem.storage.file_range import FileRange
 
 _KEYS: Final = 256
@@ -43,13 +44,6 @@ class RequestMeter:
         self.turn_request_bytes = 0
         self.turn_response_bytes = 0
         self.errors: dict[int, int] = {}  # by error code
-
-    def turn_ended(self, taken_ns: int) -> None:
-        """All answers of this turn have left."""
-        self.at_once.observe_ns(taken_ns, self.turn_count)
-        self.request_bytes += self.turn_request_bytes
-        self.response_bytes += self.turn_response_bytes
-        self.turn_count = self.turn_request_bytes = self.turn_response_bytes = 0
 
     def answered(self, began_ns: int, reply: Reply) -> None:
         """A request that had to wait has its answer."""
@@ -112,8 +106,14 @@ class Meters:
         if self.began_ns:
             taken_ns = perf_counter_ns() - self.began_ns
             self.began_ns = 0
+            place = bucket(taken_ns)
             for meter in self._touched:
-                meter.turn_ended(taken_ns)
+                histogram = meter.at_once
+                histogram.counts[place] += meter.turn_count
+                histogram.total_ns += taken_ns * meter.turn_count
+                meter.request_bytes += meter.turn_request_bytes
+                meter.response_bytes += meter.turn_response_bytes
+                meter.turn_count = meter.turn_request_bytes = meter.turn_response_bytes = 0
             self._touched.clear()
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from mainstem.metrics import CONTENT_TYPE, Exposition, label
 from mainstem.spark.pipeline.figures import Snapshot, is_dead_letters
 
 Sample = tuple[dict[str, str], float]
@@ -58,24 +59,13 @@ def text(snapshot: Snapshot) -> str:
             ],
         ),
     ]
-    lines: list[str] = []
+    out = Exposition()
     for metric, kind, help_text, samples in families:
-        full = f"mainstem_pipeline_{metric}"
-        lines += [f"# HELP {full} {help_text}", f"# TYPE {full} {kind}"]
-        lines += [f"{full}{{{_labels(labels)}}} {_value(value)}" for labels, value in samples]
-    return "\n".join(lines) + "\n"
-
-
-def _labels(labels: dict[str, str]) -> str:
-    escaped = {
-        key: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-        for key, value in labels.items()
-    }
-    return ",".join(f'{key}="{value}"' for key, value in escaped.items())
-
-
-def _value(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(float(value))
+        begin = out.counter if kind == "counter" else out.gauge
+        family = begin(f"mainstem_pipeline_{metric}", help_text)
+        for labels, value in samples:
+            family.add(value, ",".join(label(key, text) for key, text in labels.items()))
+    return out.text()
 
 
 class MetricsServer:
@@ -87,7 +77,7 @@ class MetricsServer:
                 is_known = self.path.split("?")[0] in ("/", "/metrics")
                 body = (text(snapshot()) if is_known else "see /metrics\n").encode()
                 self.send_response(200 if is_known else 404)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Type", CONTENT_TYPE)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
