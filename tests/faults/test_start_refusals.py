@@ -10,7 +10,7 @@ import pytest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from tests.faults.filesystems import SmallDisk
-from tests.faults.ledger import connect
+from tests.faults.ledger import connect, read_all
 from tests.faults.topic_changes import create_topic, partition_folders, payloads_in, write
 
 
@@ -57,6 +57,23 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
         _fill(disk.path / "data")
         subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
         assert "Read-only file system" in _refusal(disk.path / "data")
+
+
+def test_a_read_only_directory_beside_another(tmp_path: Path) -> None:
+    """Its partitions are offline, the others are served."""
+    with SmallDisk(tmp_path / "disk", 4 * 1024 * 1024) as disk:
+        dirs = f"{tmp_path / 'well'},{disk.path / 'data'}"
+        with Broker(data_dir=dirs) as broker, connect(broker) as client:
+            create_topic(client, "t", 2)
+            assert [write(client, "t", b"kept:0", index) for index in range(2)] == [ErrorCode.NONE] * 2
+        subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+        with Broker(data_dir=dirs) as broker, connect(broker) as client:
+            codes = [write(client, "t", b"more:0", index) for index in range(2)]
+            assert codes == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR]
+            assert "Read-only file system" in broker.log
+        subprocess.run(["mount", "-o", "remount,rw", str(disk.path)], check=True)
+        with Broker(data_dir=dirs) as broker, connect(broker) as client:
+            assert [len(read_all(client, "t", index)) for index in range(2)] == [2, 1]
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe\x00", b"version=7\n"])
