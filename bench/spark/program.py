@@ -84,13 +84,16 @@ class Work:
         trickle.start()
         try:
             deadline = time.monotonic() + _QUERY_TIMEOUT_S
-            while not query.recentProgress and time.monotonic() < deadline:
+            while query.isActive and not query.recentProgress and time.monotonic() < deadline:
                 time.sleep(_PAUSE_S)
-            time.sleep(seconds)
+            # Raises what has ended the query, if something has.
+            query.awaitTermination(seconds)
         finally:
             ended.set()
             trickle.join()
             query.stop()
+        if not query.recentProgress:
+            raise TimeoutError("the query does nothing")
         with_rows = [done for done in query.recentProgress if done["numInputRows"]]
         durations = [done["durationMs"]["triggerExecution"] for done in with_rows[_FIRST_BATCHES:]]
         return {"durations_ms": durations}
@@ -123,7 +126,7 @@ def answer_of(work: dict[str, Callable[..., dict[str, Any]]], line: str) -> dict
     try:
         return work[request.pop("work")](**request)
     except Exception as error:
-        return {"error": " ".join(str(error).split())[:500] or type(error).__name__}
+        return {"error": " ".join(str(error).split())[-500:] or type(error).__name__}
 
 
 def main(jars: list[str]) -> None:

@@ -20,6 +20,18 @@ def test_a_query_starts_at_the_end_unless_told_otherwise(topics: Topics) -> None
     assert specific.initialOffset() == {name: {"0": 3, "1": 0}}
 
 
+def test_where_a_query_starts_does_not_move_with_the_end(topics: Topics) -> None:
+    name = topics.create(1)
+    reader = stream_reader(topics.servers, subscribe=name)
+    start = reader.initialOffset()
+    topics.send(name, ["a"])
+    end = reader.latestOffset(start, EVERYTHING)
+    topics.send(name, ["b"])
+    # Spark asks once more when it plans the first batch.
+    assert values(read_between(reader, reader.initialOffset(), end)) == ["a"]
+    reader.stop()
+
+
 def test_batches_follow_each_other(topics: Topics) -> None:
     name = topics.create(2)
     reader = stream_reader(topics.servers, subscribe=name)

@@ -39,6 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._lookup = OffsetLookup(options)
+        self._initial: OffsetsJson | None = None
         self._latest: Offsets | None = None
         self._is_available_now = False
         self._target: Offsets | None = None
@@ -50,8 +51,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def initialOffset(self) -> OffsetsJson:
-        partitions = self._lookup.assigned()
-        return to_json(self._lookup.resolve(self._options.starting, partitions, starting=True))
+        # Spark asks when it looks for an end and again when it plans: in between, "latest" would move on.
+        if self._initial is None:
+            partitions = self._lookup.assigned()
+            self._initial = to_json(self._lookup.resolve(self._options.starting, partitions, starting=True))
+        return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark hands one limit back, so the lower one is decided in `latestOffset`."""
