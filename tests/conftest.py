@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import shared, spark_java
 
@@ -33,6 +34,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How fast examples are made and tried says nothing where others keep the machine busy.
+    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy machine")
     if not hasattr(config, "workerinput"):
         shared.open_session()
         spark_java.prepare_environment()
