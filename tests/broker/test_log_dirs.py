@@ -291,12 +291,14 @@ async def test_a_partition_moves_while_it_is_compacted(
         state = broker.node.cleaner.state_of(broker.node.replicas.by_topic(topic.name, 0))
         return state is not None and state.clean_bytes > 0
 
+    for _ in range(200):
+        await write()
     deadline = time.monotonic() + 2 * WAIT_SECONDS_MAX  # a process has to start first
     while not is_cleaned():
         assert time.monotonic() < deadline
-        await write()
+        await asyncio.sleep(0.02)
     for name in ("two", "one", "two"):
-        for _ in range(200):
+        for _ in range(100):
             await write()
         assert await move(client, topic.name, tmp_path / name) == 0
         while broker.node.log_manager.moves:

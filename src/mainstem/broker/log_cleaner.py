@@ -89,6 +89,12 @@ class LogCleaner:
         """Whether its segments must stay as they are."""
         return log in self._cleaning
 
+    def break_off(self, log: Log) -> None:
+        """Stop cleaning a log, soon; what is swapped in already stays."""
+        task = self._cleaning.get(log)
+        if task is not None:
+            task.cancel()
+
     def state_of(self, partition: Partition) -> Candidate | None:
         """How much of a log is clean and how much could be cleaned; None where nothing is compacted."""
         log = partition.log

@@ -83,6 +83,7 @@ class LogDirMoves:
     def _begin(self, partition: Partition, target: LogDir) -> None:
         move = self._node.log_manager.begin_move(partition.log, target)
         logger.info("moving %s from %s to %s", partition, move.source.path, target.path)
+        self._node.cleaner.break_off(partition.log)  # and it does not begin again until the move is over
         former = self._tasks.get(partition)
         self._tasks[partition] = self._node.loop.create_task(self._run(partition, move, former))
 

@@ -84,15 +84,21 @@ def open_log(
     )
     state.remove_expired(now_ms, environment.producer_id_expiration_ms)
     if log.log_start_offset > end_offset:
-        logger.warning(
-            "%s ends at %d, before its start offset %d",
-            log.name,
-            end_offset,
-            log.log_start_offset,
-            extra=about(log, offset=end_offset),
-        )
-        log.truncate_fully_and_start_at(log.log_start_offset, now_ms)
+        _begin_at_start_offset(log, now_ms)
     return log
+
+
+def _begin_at_start_offset(log: Log, now_ms: int) -> None:
+    """The log ends before the offset that it starts at: nothing in it can be read any more."""
+    end_offset, start_offset = log.log_end_offset, log.log_start_offset
+    logger.warning(
+        "%s ends at %d, before its start offset %d",
+        log.name,
+        end_offset,
+        start_offset,
+        extra=about(log, offset=end_offset),
+    )
+    log.truncate_fully_and_start_at(start_offset, now_ms)
 
 
 def _list_folder(path: str, environment: LogEnvironment, now_ms: int) -> tuple[list[Segment], set[str]]:
