@@ -4,6 +4,7 @@ that does not; and a scrape of ten thousand partitions, seen by a client that as
 Only Mainstem is measured: Apache Kafka always counts.
 """
 
+import re
 import socket
 import time
 import urllib.request
@@ -14,14 +15,17 @@ from statistics import median
 from bench import procfs
 from bench.loads import Loader
 from bench.peers import Mainstem, Peer
-from bench.phases.model import PARTITIONS, Bench, Phase, cpu_of
+from bench.phases.model import PARTITIONS, Bench, Phase
 from bench.stats import Metric, Target
 from bench.topics import create_topics, topic, wait_for_leaders
 from bench.wire import free_port, receive_frame, small_frame
 
 _TOPICS_PER_REQUEST = 10
 _SCRAPES = 5
-_ROUNDS = 6
+# Many short rounds: what else the machine does then hits both sides alike.
+_REQUEST_ROUNDS = 12
+_PRODUCE_ROUNDS = 6
+_ROUND_SECONDS = 1
 
 Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how many of them in a second
 
@@ -34,18 +38,18 @@ def _cost(bench: Bench) -> dict[str, float]:
     sizes = bench.sizes
 
     def requests(load: Loader, name: str) -> tuple[float, float]:
-        done = load.requests(name, PARTITIONS, sizes.requests_seconds // 2)
+        done = load.requests(name, PARTITIONS, _ROUND_SECONDS)
         return done["requests"], done["requests_per_s"]
 
     def produce(load: Loader, name: str) -> tuple[float, float]:
-        done = load.produce(name, sizes.messages_1k // 4, 1024)
+        done = load.produce(name, sizes.messages_1k // 10, 1024)
         return done.gigabytes, done.megabytes_per_s
 
     try:
         plain.start()
         counting.start()
-        small = _compare(bench, plain, counting, requests)
-        bulk = _compare(bench, plain, counting, produce)
+        small = _compare(bench, plain, counting, requests, _REQUEST_ROUNDS)
+        bulk = _compare(bench, plain, counting, produce, _PRODUCE_ROUNDS)
     finally:
         counting.remove()
     return {
@@ -56,19 +60,19 @@ def _cost(bench: Bench) -> dict[str, float]:
     }
 
 
-def _compare(bench: Bench, plain: Peer, counting: Peer, load: Load) -> tuple[float, float]:
+def _compare(bench: Bench, plain: Peer, counting: Peer, load: Load, rounds: int) -> tuple[float, float]:
     """CPU of the one that counts for a unit of work, and its rate, as multiples of the other's: medians of
     several rounds, in which now the one and now the other is the first.
     """
     costs, rates = [], []
     with topic(plain, "metrics-off", PARTITIONS) as off, topic(counting, "metrics-on", PARTITIONS) as on:
         sides = [(plain, off), (counting, on)]
-        for number in range(_ROUNDS + 1):
+        for number in range(rounds + 1):
             measured: dict[str, tuple[float, float]] = {}
             for peer, name in sides if number % 2 else reversed(sides):
-                with cpu_of(peer) as cpu:
-                    units, rate = load(Loader(bench.load.tools, peer), name)
-                measured[name] = (cpu.seconds / units, rate)
+                before_ns = procfs.cpu_ns(peer.pid)
+                units, rate = load(Loader(bench.load.tools, peer), name)
+                measured[name] = ((procfs.cpu_ns(peer.pid) - before_ns) / units, rate)
             if number:  # the first round warms up
                 costs.append(measured[on][0] / measured[off][0])
                 rates.append(measured[on][1] / measured[off][1])
@@ -110,17 +114,21 @@ def _scraped(peer: Peer, url: str, idle_seconds: float) -> dict[str, float]:
             taken_s.append(time.monotonic() - started)
             time.sleep(15 * taken_s[-1])  # until then the same text is given out
 
-    before = procfs.cpu_seconds(peer.pid)
     stall_ms = _longest_ms(peer.port, scrapes)
-    cpu_s = procfs.cpu_seconds(peer.pid) - before
     return {
         "scrape_ms": 1000 * median(taken_s),
-        "scrape_cpu_ms": 1000 * cpu_s / _SCRAPES,
+        "scrape_busy_ms": 1000 * (_busy_seconds(texts[-1]) - _busy_seconds(texts[0])) / (_SCRAPES - 1),
         "scrape_kb": len(texts[-1]) / 1000,
         "longest_ms": stall_ms,
         "longest_quiet_ms": quiet_ms,
         "idle_percent": idle_percent,
     }
+
+
+def _busy_seconds(text: bytes) -> float:
+    """What all scrapes before this one took of the event loop."""
+    (line,) = re.findall(rb"(?m)^mainstem_scrape_busy_seconds_total (.+)$", text)
+    return float(line)
 
 
 def _longest_ms(port: int, work: Callable[[], None]) -> float:
@@ -147,9 +155,9 @@ PHASES = (
         "the same load with and without metrics",
         (
             Metric("requests_cpu_percent", "% more CPU", (Target("value_max", 2.0),)),
-            Metric("requests_rate_percent", "% of the rate", (Target("value_min", 98.0),)),
+            Metric("requests_rate_percent", "% of the rate"),
             Metric("produce_cpu_percent", "% more CPU", (Target("value_max", 2.0),)),
-            Metric("produce_rate_percent", "% of the rate", (Target("value_min", 98.0),)),
+            Metric("produce_rate_percent", "% of the rate"),
         ),
         _cost,
         fresh=True,
@@ -159,9 +167,9 @@ PHASES = (
         "a scrape of 10,000 partitions, beside a client with small requests",
         (
             Metric("scrape_ms", "ms"),
-            Metric("scrape_cpu_ms", "CPU ms"),
+            Metric("scrape_busy_ms", "ms of the event loop"),
             Metric("scrape_kb", "KB"),
-            Metric("longest_ms", "ms", (Target("value_max", 50.0),)),
+            Metric("longest_ms", "ms", (Target("value_max", 20.0),)),
             Metric("longest_quiet_ms", "ms"),
             Metric("idle_percent", "% CPU", (Target("value_max", 2.0),)),
         ),

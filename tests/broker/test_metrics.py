@@ -204,7 +204,7 @@ async def test_nothing_is_counted_unless_asked_for(make_broker: MakeBroker, conn
     assert node.monitor is None
     assert node._network is not None
     assert node._network.handle_frame == node._dispatcher.handle_frame
-    assert node._network.turn.on_end is None
+    assert node._network.turn.page_reads is None
     assert node.log_manager.environment.fsyncs is None
 
 
@@ -219,3 +219,23 @@ async def test_names_follow_prometheus_conventions(make_broker: MakeBroker, conn
             assert all(sample.name.endswith("_total") for sample in family.samples), name
         if family.type == "histogram":
             assert name.endswith("_seconds")
+
+
+async def test_many_small_requests_are_all_counted_though_not_all_are_measured(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await make_broker(METRICS)
+    client = await connect(broker)
+    topic = await create_topic(client)
+    sent = 0
+    for count in (1, 5, 40, 16):
+        for _ in range(count):
+            await produce(client, topic, b"value")
+        sent += count
+        figures = await scrape(broker)
+        assert figures.one("mainstem_requests_total", api="Produce") == sent
+        assert figures.one("mainstem_request_duration_seconds_count", api="Produce") == sent
+    before = figures.one("mainstem_request_bytes_total", api="Produce")
+    await produce(client, topic, b"x" * 500_000)
+    figures = await scrape(broker)
+    assert 500_000 < figures.one("mainstem_request_bytes_total", api="Produce") - before < 501_000

@@ -39,7 +39,7 @@ class Network:
         self.frame_bytes_max: int = config.get("socket.request.max.bytes")
         # Counted when metrics are wanted, and without a trace of that when not.
         self.handle_frame = (
-            dispatcher.handle_frame if meters is None else meters.around(dispatcher.handle_frame, self.turn)
+            dispatcher.handle_frame if meters is None else meters.around(dispatcher.handle_frame)
         )
         self.connections: set[Connection] = set()
         self.accepted = 0

@@ -25,35 +25,22 @@ _READ_AHEAD_BYTES = 1024 * 1024
 class Turn:
     """The outputs that have something to send when the current turn of the event loop ends."""
 
-    __slots__ = ("_has_end", "_loop", "_outputs", "on_end", "page_reads")
+    __slots__ = ("_loop", "_outputs", "page_reads")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, page_reads: TimeHistogram | None = None) -> None:
         self._loop = loop
         self.page_reads = page_reads  # where somebody wants to know what they take
-        self.on_end: Callable[[], None] | None = None  # called when the answers of a turn have left
         self._outputs: list[OutputQueue] = []
-        self._has_end = False
 
     def add(self, output: "OutputQueue") -> None:
-        if not self._has_end:
-            self.begin()
+        if not self._outputs:
+            self._loop.call_soon(self._end)
         self._outputs.append(output)
 
-    def begin(self) -> None:
-        """See to it that this turn has an end."""
-        if not self._has_end:
-            self._has_end = True
-            self._loop.call_soon(self._end)
-
     def _end(self) -> None:
-        self._has_end = False
         outputs, self._outputs = self._outputs, []
-        try:
-            for output in outputs:
-                output.end_turn()
-        finally:
-            if self.on_end is not None:
-                self.on_end()
+        for output in outputs:
+            output.end_turn()
 
 
 class OutputQueue:

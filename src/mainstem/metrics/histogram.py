@@ -13,11 +13,6 @@ _PLACES: Final = 64  # every number of nanoseconds has one, so that nothing need
 _EDGES: Final = tuple(sample_value(2 ** (_SHIFT + place) / 1e9) for place in range(_BUCKETS_SHOWN))
 
 
-def bucket(taken_ns: int) -> int:
-    """The place of a time among the counts of a histogram."""
-    return (taken_ns >> _SHIFT).bit_length()
-
-
 class TimeHistogram:
     """How often something took how long."""
 
@@ -31,12 +26,12 @@ class TimeHistogram:
     def count(self) -> int:
         return sum(self.counts)
 
-    def observe_ns(self, taken_ns: int) -> None:
-        """Count a time. One that is negative counts as none at all."""
+    def observe_ns(self, taken_ns: int, times: int = 1) -> None:
+        """Count a time, once or several times. One that is negative counts as none at all."""
         if taken_ns < 0:
             taken_ns = 0
-        self.total_ns += taken_ns
-        self.counts[bucket(taken_ns)] += 1
+        self.total_ns += taken_ns * times
+        self.counts[(taken_ns >> _SHIFT).bit_length()] += times
 
 
 def add_histogram(family: Family, histogram: TimeHistogram, labels: str = "") -> None:

@@ -25,14 +25,14 @@ def requests(meters: Meters) -> Collector:
         given = out.counter("mainstem_response_bytes_total", "Bytes of responses.")
         seconds = out.histogram(
             "mainstem_request_duration_seconds",
-            "From the last byte of a request to its answer. waited=true: it waited for data, for others or "
-            "for a disk.",
+            "From reading a request to its answer. waited=true: it had to wait, for data, others or a disk.",
         )
         errors = out.counter(
             "mainstem_errors_total", "Error codes in responses, counted for each place in them."
         )
         for key, info in API_KEYS.items():
             meter = meters.by_key[key]
+            meter.settle()
             if not meter.request_bytes:
                 continue
             api = label("api", info.name)
