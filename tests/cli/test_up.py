@@ -127,7 +127,7 @@ def test_a_directory_that_may_not_be_entered_is_named(
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr("mainstem.broker.server.run", denied)
-    monkeypatch.setattr("mainstem.cli.up._configure_logging", lambda _level: None)
+    monkeypatch.setattr("mainstem.logs.configure", lambda *_: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert up.main(["--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(f"mainstem: cannot use {tmp_path}: Permission denied\n  -> ")
