@@ -228,7 +228,7 @@ async def test_many_small_requests_are_all_counted_though_not_all_are_measured(
     client = await connect(broker)
     topic = await create_topic(client)
     sent = 0
-    for count in (1, 5, 40, 16):
+    for count in (1, 5, 100, 64):
         for _ in range(count):
             await produce(client, topic, b"value")
         sent += count

@@ -1,8 +1,8 @@
 """Counting on the way of every request: with metrics on, this is the hottest code there is.
 
 To read the clock and to add up sizes costs several hundredths of a small request. So of those that come by
-the ten thousand and are all alike, small produces and heartbeats, every sixteenth is timed and weighed, and
-stands for those before it, which are only counted. All others are measured one by one.
+the ten thousand and are all alike, small produces and heartbeats, every sixty-fourth is timed and weighed,
+and stands for those before it, which are only counted. All others are measured one by one.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from mainstem.storage.file_range import FileRange
 
 _KEYS: Final = 256
 _MANY_ALIKE: Final = (0, 12, 68)  # Produce, Heartbeat, ConsumerGroupHeartbeat
-_ALIKE_MAX: Final = 15
+_ALIKE_MAX: Final = 63
 _SMALL_BYTES_MAX: Final = 4096
 FrameHandler = Callable[[Connection, memoryview, int, int], Reply | Parked | Close]
 
