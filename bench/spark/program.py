@@ -87,7 +87,7 @@ class Work:
             while query.isActive and not query.recentProgress and time.monotonic() < deadline:
                 time.sleep(_PAUSE_S)
             # Raises what has ended the query, if something has.
-            query.awaitTermination(seconds)
+            query.awaitTermination(round(seconds))
         finally:
             ended.set()
             trickle.join()
