@@ -18,6 +18,7 @@ from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recor
 TRANSACTION_TIMEOUT_MS = 15_000
 _CALL_SECONDS = 15.0
 _CALLS_MAX = 4
+_REST_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 # A broker that is back is met at once, and a topic that is new or larger is noticed soon.
 _IMPATIENT = {
@@ -177,8 +178,8 @@ class Client:
             if chance < 0.05:
                 self._become_a_zombie(producer, operation)
             elif chance < 0.25:
-                self._insist(producer.abort_transaction)
                 operation.outcome = Outcome.FAILED
+                self._abort(producer, _CALL_SECONDS)
             else:
                 operation.decided_at = now()
                 if chance < 0.35:  # one that does not wait for the answer, and begins anew
@@ -202,13 +203,26 @@ class Client:
         operation.outcome = Outcome.UNKNOWN if operation.decided_at is not None else Outcome.FAILED
         if error.txn_requires_abort():
             try:
-                self._insist(producer.abort_transaction)
+                if self._abort(producer, _REST_SECONDS):
+                    operation.outcome = Outcome.FAILED
+                    return
             except KafkaException as second:
                 operation.note += f"; {second}"
-            else:
-                operation.outcome = Outcome.FAILED
-                return
         self._transactional = None
+
+    def _abort(self, producer: Producer, seconds: float) -> bool:
+        """Abort, unless records are left that were not acknowledged in this time: then the next producer does
+        it when it takes over.
+
+        librdkafka gives the sequence numbers of records that it drops from its queue to the next ones. A
+        record that waits there to be sent again may be in the log already, when a kill took its answer away:
+        the broker then takes the next one for its repetition, acknowledges it there and does not write it.
+        """
+        if producer.flush(seconds):
+            self._transactional = None
+            return False
+        self._insist(producer.abort_transaction)
+        return True
 
     def _become_a_zombie(self, producer: Producer, operation: Operation) -> None:
         """Another with the same id comes up, and only then the older one tries to commit."""
