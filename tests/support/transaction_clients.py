@@ -92,9 +92,11 @@ class ConfluentProducer(TransactionalProducer):
     def _call(method: Callable[..., Any], *arguments: Any) -> None:
         try:
             method(*arguments)
-        except KafkaException as error:
-            if _is_fenced(error.args[0]):
-                raise FencedError(error.args[0]) from None
+        except (KafkaException, SystemError) as error:
+            # A fatal error that comes up while a delivery report is given is raised in the midst of that.
+            cause = error.__cause__ if isinstance(error, SystemError) else error
+            if isinstance(cause, KafkaException) and _is_fenced(cause.args[0]):
+                raise FencedError(cause.args[0]) from None
             raise
 
 
