@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from mainstem.spark.sink import writer
@@ -15,6 +16,7 @@ from mainstem.spark.sink.options import SinkOptions, parse
 from mainstem.spark.sink.staging import Staged
 from mainstem.spark.sink.writers import StagedMessage, TransactionalWriter
 from tests.support.clients import Message
+from tests.support.target import when_settled
 
 KEYED = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 READ_TIMEOUT_S = 30
@@ -91,6 +93,24 @@ def read_topic(
         return found
     finally:
         consumer.close()
+
+
+def await_markers(bootstrap_servers: str, topic: str) -> None:
+    """Returns when readers see all that is committed: Apache Kafka answers a commit before it has written it
+    into the partitions.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    numbers = admin.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}
+
+    def ends(level: IsolationLevel) -> list[int]:
+        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=READ_TIMEOUT_S)
+        return [future.result().offset for future in answers.values()]
+
+    when_settled(
+        lambda: (ends(IsolationLevel.READ_COMMITTED), ends(IsolationLevel.READ_UNCOMMITTED)),
+        lambda both: both[0] == both[1],
+    )
 
 
 def read_values(bootstrap_servers: str, topic: str, isolation: str = "read_committed") -> list[bytes]:
