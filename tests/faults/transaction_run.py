@@ -7,15 +7,15 @@ from pathlib import Path
 from random import Random
 from threading import Event, Thread
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recorder, TopicPartition
 from tests.faults.transaction_brokers import Killable
 from tests.faults.transaction_client import Client, Topics, now
 from tests.support.group_views import until
-from tests.support.target import when_settled
+from tests.support.target import stable_ends
 
 CLIENTS = 8
 _TOPICS = 5
@@ -171,16 +171,7 @@ def _ends(admin: AdminClient, names: list[str]) -> tuple[Ends, Ends]:
         if name in known
         for number in known[name].partitions
     ]
-
-    def latest(level: IsolationLevel) -> Ends:
-        asked = {where: OffsetSpec.latest() for where in wanted}
-        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=_REQUEST_SECONDS)
-        return {(where.topic, where.partition): future.result().offset for where, future in answers.items()}
-
-    return when_settled(
-        lambda: (latest(IsolationLevel.READ_COMMITTED), latest(IsolationLevel.READ_UNCOMMITTED)),
-        lambda both: both[0] == both[1],
-    )
+    return stable_ends(admin, wanted)
 
 
 def _read_to_the_end(servers: dict[str, str], ends: Ends) -> list[Poll]:

@@ -3,13 +3,13 @@
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 # For messages with old timestamps, which retention would remove at some moment of the test.
@@ -88,3 +88,21 @@ def when_settled(ask: Callable[[], Answer], is_settled: Callable[[Answer], bool]
 def unique_name(prefix: str = "topic") -> str:
     """A topic name that no other test and no other worker uses."""
     return f"{prefix}-{os.getpid()}-{next(_counter)}"
+
+
+def stable_ends(
+    admin: AdminClient, partitions: Iterable[TopicPartition]
+) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+    """Last stable offsets and high watermarks when they are the same: no transaction is open any more. Apache
+    Kafka answers a commit before it has written it into the partitions.
+    """
+    asked = {where: OffsetSpec.latest() for where in partitions}
+
+    def ends(level: IsolationLevel) -> dict[tuple[str, int], int]:
+        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=_SETTLED_SECONDS_MAX)
+        return {(where.topic, where.partition): future.result().offset for where, future in answers.items()}
+
+    return when_settled(
+        lambda: (ends(IsolationLevel.READ_COMMITTED), ends(IsolationLevel.READ_UNCOMMITTED)),
+        lambda both: both[0] == both[1],
+    )

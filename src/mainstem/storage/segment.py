@@ -6,6 +6,7 @@ is opened on first use and may be closed again by the handle cache at any time.
 
 import logging
 import os
+from collections.abc import Iterable
 
 from mainstem.storage.block_reserve import FIRST_RESERVE_AT
 from mainstem.storage.file_range import FileHandle, HandleCache
@@ -371,11 +372,11 @@ class Segment:
     def close(self) -> None:
         self._cache.forget(self)
 
-    def mark_deleted(self) -> list[str]:
+    def mark_deleted(self, suffixes: Iterable[str] = SEGMENT_SUFFIXES) -> list[str]:
         """Rename the files so that they count as gone; returns the paths to remove later."""
         self.close()
         renamed = []
-        for suffix in SEGMENT_SUFFIXES:
+        for suffix in suffixes:
             path = self.path(suffix)
             try:
                 os.rename(path, path + DELETED_SUFFIX)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from mainstem.spark.sink import writer
@@ -16,7 +16,7 @@ from mainstem.spark.sink.options import SinkOptions, parse
 from mainstem.spark.sink.staging import Staged
 from mainstem.spark.sink.writers import StagedMessage, TransactionalWriter
 from tests.support.clients import Message
-from tests.support.target import when_settled
+from tests.support.target import stable_ends
 
 KEYED = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 READ_TIMEOUT_S = 30
@@ -96,21 +96,10 @@ def read_topic(
 
 
 def await_markers(bootstrap_servers: str, topic: str) -> None:
-    """Returns when readers see all that is committed: Apache Kafka answers a commit before it has written it
-    into the partitions.
-    """
+    """Returns when readers see all that is committed."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     numbers = admin.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}
-
-    def ends(level: IsolationLevel) -> list[int]:
-        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=READ_TIMEOUT_S)
-        return [future.result().offset for future in answers.values()]
-
-    when_settled(
-        lambda: (ends(IsolationLevel.READ_COMMITTED), ends(IsolationLevel.READ_UNCOMMITTED)),
-        lambda both: both[0] == both[1],
-    )
+    stable_ends(admin, [TopicPartition(topic, number) for number in numbers])
 
 
 def read_values(bootstrap_servers: str, topic: str, isolation: str = "read_committed") -> list[bytes]:

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from crc32c import crc32c
 
-from mainstem.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, CONTROL_MASK, HEADER_SIZE, Buffer
-from mainstem.records.columnar import scan, walk
+from mainstem.records.batch import COMPRESSION_MASK, CONTROL_MASK, HEADER_SIZE, Buffer
+from mainstem.records.columnar import walk
 from mainstem.records.columnar.aborted import aborted_batches
-from mainstem.records.columnar.errors import OK, REASONS, RECORD_COUNT, CorruptRecordsError
-from mainstem.records.columnar.layout import BATCH, Bytes, Int32s, Int64s, Table
-from mainstem.records.compression import Codec, CompressionError, decompress
-from mainstem.records.record import DECOMPRESSED_SIZE_MAX
+from mainstem.records.columnar.batches import check_counts, check_crcs, find_batches, plain_records
+from mainstem.records.columnar.errors import OK, REASONS, CorruptRecordsError
+from mainstem.records.columnar.layout import Bytes, Int32s, Int64s, Table
 
 # Arrow's offsets have 32 bits, and compressed batches can become many times what was fetched: past this many
 # bytes the rest is left for another call. A single batch is always taken, and is less than 2 GiB.
@@ -61,14 +59,14 @@ def decode(
     """
     view = memoryview(data).cast("B")
     octets = np.frombuffer(view, np.uint8)
-    batches, saw_end = _find_batches(octets, end_offset)
+    batches, saw_end = find_batches(octets, end_offset)
     if not aborted:
         # Without transactions to follow, what will not fit is not looked at.
         sizes = (batches["stop"] - batches["start"]) * (batches["last_offset"] >= start_offset)
         fitting = _fitting(np.cumsum(sizes), size_max)
         if fitting < batches.size:
             batches, saw_end = batches[:fitting], False
-    _check_crcs(view, batches)
+    check_crcs(view, batches)
     attributes = batches["attributes"]
     batches["wanted"][(attributes & CONTROL_MASK) != 0] = 0
     if aborted:
@@ -88,27 +86,6 @@ def decode(
     )
 
 
-def _find_batches(octets: Bytes, end_offset: int) -> tuple[Table, bool]:
-    facts = np.zeros(scan.SCAN_FACTS, np.int64)
-    mistake = scan.count_batches(octets, end_offset, facts)
-    if mistake != OK:
-        raise CorruptRecordsError(int(facts[scan.FAILED_OFFSET]), REASONS[mistake])
-    batches = np.empty(int(facts[scan.COUNTED]), BATCH)
-    scan.read_headers(octets, batches)
-    return batches, bool(facts[scan.SAW_END])
-
-
-def _check_crcs(view: memoryview, batches: Table) -> None:
-    starts, stops, crcs = (batches[name].tolist() for name in ("start", "stop", "crc"))
-    for row, (start, stop, crc) in enumerate(zip(starts, stops, crcs, strict=True)):
-        computed = crc32c(view[start + ATTRIBUTES_POSITION : stop])
-        if computed != crc:
-            raise CorruptRecordsError(
-                int(batches["base_offset"][row]),
-                f"its CRC-32C is {crc:08x}, that of its bytes is {computed:08x}",
-            )
-
-
 def _unpack(view: memoryview, octets: Bytes, batches: Table, size_max: int) -> tuple[Bytes, int]:
     """The bytes to walk, and how many batches they are for; the table then says where each one's are."""
     codecs = (batches["attributes"] & COMPRESSION_MASK) * (batches["wanted"] != 0)
@@ -120,7 +97,7 @@ def _unpack(view: memoryview, octets: Bytes, batches: Table, size_max: int) -> t
     wanted, starts, stops = (batches[name].tolist() for name in ("wanted", "start", "stop"))
     for row, (code, is_wanted) in enumerate(zip(codecs.tolist(), wanted, strict=True)):
         if is_wanted:
-            part = _plain_records(code, view[starts[row] + HEADER_SIZE : stops[row]], batches, row)
+            part = plain_records(code, view[starts[row] + HEADER_SIZE : stops[row]], batches, row)
             if parts and total + len(part) > size_max:
                 break
             batches["position"][row] = total
@@ -136,18 +113,6 @@ def _fitting(totals: Int64s, size_max: int) -> int:
     return max(min(totals.size, 1), int(np.searchsorted(totals, size_max, "right")))
 
 
-def _plain_records(code: int, payload: memoryview, batches: Table, row: int) -> Buffer:
-    if code == Codec.NONE:
-        return payload
-    offset = int(batches["base_offset"][row])
-    if code > Codec.ZSTD:
-        raise CorruptRecordsError(offset, f"it names an unknown compression, {code}")
-    try:
-        return decompress(Codec(code), payload, DECOMPRESSED_SIZE_MAX)
-    except CompressionError as error:
-        raise CorruptRecordsError(offset, str(error)) from None
-
-
 def _columns(
     octets: Bytes,
     batches: Table,
@@ -158,11 +123,8 @@ def _columns(
     consumed: int,
 ) -> Decoded:
     batches = batches[batches["wanted"] != 0]
-    counts = batches["record_count"].astype(np.int64)
-    lying = (counts < 0) | (counts * walk.RECORD_SIZE_MIN > batches["end"] - batches["position"])
-    if lying.any():
-        raise CorruptRecordsError(int(batches["base_offset"][lying.argmax()]), REASONS[RECORD_COUNT])
-    room = int(counts.sum())
+    check_counts(batches)
+    room = int(batches["record_count"].astype(np.int64).sum())
     key_at, value_at, offsets, timestamps = (np.empty(room, np.int64) for _ in range(4))
     key_offsets, value_offsets = (np.empty(room + 1, np.int32) for _ in range(2))
     timestamp_types = np.empty(room, np.int32)

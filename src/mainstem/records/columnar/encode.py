@@ -26,9 +26,6 @@ from mainstem.records.compression import CODEC_BY_CONFIG_NAME, Codec, compress
 
 BATCH_SIZE_MAX = 2**31 - 1
 
-# As the Java client: its default for lz4 is the fast way, whatever number it has.
-_LEVELS = {Codec.LZ4: 1}
-
 # More numbers than this between the lowest and the highest partition are not counted one by one.
 _PARTITION_SPAN_MAX = 1 << 20
 
@@ -97,7 +94,7 @@ def _batches(plans: list[Any], sources: tuple[Any, ...], codec: Codec) -> dict[i
         octets = np.frombuffer(batch, np.uint8)[HEADER_SIZE:]
         build.write_records(octets, first, stop, *sources)
         if codec is not Codec.NONE:
-            payload = compress(codec, octets.data, _LEVELS.get(codec))
+            payload = compress(codec, octets.data)
             batch = bytearray(HEADER_SIZE + len(payload))
             batch[HEADER_SIZE:] = payload
         HEADER.pack_into(

@@ -7,15 +7,10 @@ import os
 from collections.abc import Iterator
 
 import numpy as np
-from crc32c import crc32c
 
-from mainstem.records.batch import ATTRIBUTES_POSITION, COMPRESSION_MASK, HEADER_SIZE, batch_size
-from mainstem.records.columnar import scan
-from mainstem.records.columnar.errors import OK, REASONS, RECORD_COUNT, CorruptRecordsError
-from mainstem.records.columnar.layout import BATCH, Bytes, Int64s, Table
-from mainstem.records.columnar.walk import RECORD_SIZE_MIN
-from mainstem.records.compression import Codec, CompressionError, decompress
-from mainstem.records.record import DECOMPRESSED_SIZE_MAX
+from mainstem.records.batch import COMPRESSION_MASK, HEADER_SIZE, Buffer, batch_size
+from mainstem.records.columnar.batches import check_counts, check_crcs, find_batches, plain_records
+from mainstem.records.columnar.layout import Bytes, Int64s, Table
 
 _NO_END = 2**63 - 1
 
@@ -39,28 +34,17 @@ class Piece:
         plain = self.octets
         if codecs.any():
             plain = self._decompress(codecs)
-        counts = batches["record_count"].astype(np.int64)
-        room = batches["end"] - batches["position"]
-        lying = ((counts < 0) | (counts * RECORD_SIZE_MIN > room)) & (wanted != 0)
-        if lying.any():
-            raise CorruptRecordsError(int(batches["base_offset"][lying.argmax()]), REASONS[RECORD_COUNT])
+        check_counts(batches[wanted != 0])
         return plain
 
     def _decompress(self, codecs: Int64s) -> Bytes:
         """The piece, with the uncompressed records of its compressed batches behind it."""
         batches, view = self.batches, memoryview(self.data)
-        parts: list[bytes | memoryview] = [view]
+        parts: list[Buffer] = [view]
         end = len(view)
         for row in np.flatnonzero(codecs).tolist():
             start, stop = int(batches["start"][row]), int(batches["stop"][row])
-            offset = int(batches["base_offset"][row])
-            try:
-                part = decompress(
-                    Codec(int(codecs[row])), view[start + HEADER_SIZE : stop], DECOMPRESSED_SIZE_MAX
-                )
-            except ValueError as error:  # an unknown codec, or CompressionError
-                reason = str(error) if isinstance(error, CompressionError) else "its compression is unknown"
-                raise CorruptRecordsError(offset, reason) from None
+            part = plain_records(int(codecs[row]), view[start + HEADER_SIZE : stop], batches, row)
             parts.append(part)
             batches["position"][row], end = end, end + len(part)
             batches["end"][row] = end
@@ -75,28 +59,17 @@ def read_pieces(path: str, position: int, end: int, buffer_bytes: int) -> Iterat
         wanted = buffer_bytes
         while position < end:
             data = os.pread(fd, min(wanted, end - position), position)
-            batches = _find_batches(data)
+            batches, _ = find_batches(np.frombuffer(data, np.uint8), _NO_END)
             if batches.size == 0:
                 wanted = _size_of_next(data, path, position, end)
                 continue
             piece = Piece(data, batches)
-            _check_crcs(piece)
+            check_crcs(memoryview(data), batches)
             yield piece
             position += piece.size
             wanted = buffer_bytes
     finally:
         os.close(fd)
-
-
-def _find_batches(data: bytes) -> Table:
-    octets = np.frombuffer(data, np.uint8)
-    facts = np.zeros(scan.SCAN_FACTS, np.int64)
-    mistake = scan.count_batches(octets, _NO_END, facts)
-    if mistake != OK:
-        raise CorruptRecordsError(int(facts[scan.FAILED_OFFSET]), REASONS[mistake])
-    batches = np.empty(int(facts[scan.COUNTED]), BATCH)
-    scan.read_headers(octets, batches)
-    return batches
 
 
 def _size_of_next(data: bytes, path: str, position: int, end: int) -> int:
@@ -108,11 +81,3 @@ def _size_of_next(data: bytes, path: str, position: int, end: int) -> int:
     elif len(data) < end - position:
         return HEADER_SIZE
     raise ValueError(f"a batch is cut off at position {position} of {path}")
-
-
-def _check_crcs(piece: Piece) -> None:
-    view, batches = memoryview(piece.data), piece.batches
-    columns = (batches[name].tolist() for name in ("start", "stop", "crc"))
-    for row, (start, stop, crc) in enumerate(zip(*columns, strict=True)):
-        if crc32c(view[start + ATTRIBUTES_POSITION : stop]) != crc:
-            raise CorruptRecordsError(int(batches["base_offset"][row]), "its checksum is wrong")

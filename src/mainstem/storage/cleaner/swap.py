@@ -23,7 +23,6 @@ from mainstem.storage.checkpoints import sync_path, write_atomically
 from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
 from mainstem.storage.segment import (
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
@@ -96,7 +95,9 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
     old = log.segments[number : number + len(group.bases)]
     try:
         for segment in old:
-            for path in _rename_old(segment, base):
+            # What is known of producers at the beginning of the new segment stays.
+            suffixes = FILE_SUFFIXES if segment.base_offset == base else SEGMENT_SUFFIXES
+            for path in segment.mark_deleted(suffixes):
                 log.environment.deletions.add(path, now_ms + log.config.file_delete_delay_ms)
         for suffix in FILE_SUFFIXES:
             if suffix != TXN_INDEX_SUFFIX or group.has_transaction_index:
@@ -114,22 +115,6 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
     if group.has_transaction_index:
         log.aborted.renew(base)
     return new
-
-
-def _rename_old(segment: Segment, new_base: int) -> list[str]:
-    """Take the names from a segment's files; returns the paths to remove later. What is known of producers at
-    the beginning of the new segment stays.
-    """
-    segment.close()
-    renamed = []
-    for suffix in SEGMENT_SUFFIXES if segment.base_offset != new_base else FILE_SUFFIXES:
-        path = segment.path(suffix)
-        try:
-            os.rename(path, path + DELETED_SUFFIX)
-        except FileNotFoundError:
-            continue
-        renamed.append(path + DELETED_SUFFIX)
-    return renamed
 
 
 def settle(directory: str, base_offset: int) -> None:

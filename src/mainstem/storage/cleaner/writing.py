@@ -15,8 +15,6 @@ from mainstem.storage.cleaner.names import CLEANED_SUFFIX
 from mainstem.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
 from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, AbortedTransaction, write_entries
 
-# As the Java client: its default for lz4 is the fast way.
-_LEVELS = {Codec.LZ4: 1}
 _OFFSET_ENTRIES = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRIES = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
@@ -137,7 +135,7 @@ def _compressed(out: memoryview, rows: Int64s, sizes: Int64s) -> bytes:
 
 def _compress(header: BatchHeader, records: memoryview) -> bytearray:
     codec = Codec(header.attributes & 0x07)
-    return assemble(header, compress(codec, records, _LEVELS.get(codec)))
+    return assemble(header, compress(codec, records))
 
 
 def _write_all(fd: int, view: memoryview) -> None:
