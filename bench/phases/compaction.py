@@ -20,9 +20,9 @@ from bench.topics import create_topics, delete_topics, set_config, topic, wait_f
 
 _SIZE_1K = 1024
 _RATE_PER_S = 1_000
-_WINDOW_MESSAGES = 2_000
-_WINDOWS_MAX = 60
-_WINDOWS_BEFORE = 5
+_WINDOW_MESSAGES = 1_000
+_WINDOWS_MAX = 100
+_WINDOWS_BEFORE = 10
 _TIMEOUT_S = 300.0
 _CHECKPOINT = "cleaner-offset-checkpoint"
 _POLL_S = 0.02
@@ -74,7 +74,7 @@ def _fill(peer: Peer, name: str, messages: int, keys: int) -> None:
 
 @contextmanager
 def _windows(bench: Bench) -> Iterator[Callable[[], float]]:
-    """Measures the p99 of a second or two, each time on a topic of its own: the load reads from the start."""
+    """Measures the p99 of a second or so, each time on a topic of its own: the load reads from the start."""
     names = [f"beside-compaction-{number}" for number in range(_WINDOWS_MAX)]
     create_topics(bench.peer, names, 1)
     wait_for_leaders(bench.peer, names, 1)

@@ -23,8 +23,8 @@ from bench.wire import free_port, receive_frame, small_frame
 _TOPICS_PER_REQUEST = 10
 _SCRAPES = 5
 # Many short rounds: what else the machine does then hits both sides alike.
-_REQUEST_ROUNDS = 12
-_PRODUCE_ROUNDS = 6
+_REQUEST_ROUNDS = 20
+_PRODUCE_ROUNDS = 20
 _ROUND_SECONDS = 1
 
 Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how many of them in a second
@@ -42,7 +42,7 @@ def _cost(bench: Bench) -> dict[str, float]:
         return done["requests"], done["requests_per_s"]
 
     def produce(load: Loader, name: str) -> tuple[float, float]:
-        done = load.produce(name, sizes.messages_1k // 10, 1024)
+        done = load.bulk(name, PARTITIONS, sizes.messages_1k // 2, 1024)
         return done.gigabytes, done.megabytes_per_s
 
     try:

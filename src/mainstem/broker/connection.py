@@ -8,6 +8,7 @@ dispatcher.
 
 import asyncio
 import socket
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -44,6 +45,9 @@ class Close:
 
 
 CLOSE: Final = Close()
+
+
+FrameHandler = Callable[["Connection", memoryview, int, int], Reply | Parked | Close]
 
 
 class Waiter(Protocol):

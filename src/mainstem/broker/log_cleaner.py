@@ -143,7 +143,7 @@ class LogCleaner:
 
     async def _begin_what_is_due(self) -> None:
         config = self._node.config
-        self._forget_deleted()
+        await self._forget_deleted()
         while config.get("log.cleaner.enable") and len(self._cleaning) < config.get("log.cleaner.threads"):
             found = await self._filthiest()
             if found is None:
@@ -204,7 +204,9 @@ class LogCleaner:
             self._in_order[log] = appearance
         return candidate
 
-    def _forget_deleted(self) -> None:
+    async def _forget_deleted(self) -> None:
+        for write in self._checkpoint.forget_deleted():
+            await self._node.loop.run_in_executor(None, write)
         logs = set(self._node.log_manager)
         for known in (self.uncleanable, self._in_order, self._losses, self._resting):
             for log in [log for log in known if log not in logs]:

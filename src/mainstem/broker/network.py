@@ -37,10 +37,7 @@ class Network:
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES
         )
         self.frame_bytes_max: int = config.get("socket.request.max.bytes")
-        # Counted when metrics are wanted, and without a trace of that when not.
-        self.handle_frame = (
-            dispatcher.handle_frame if meters is None else meters.around(dispatcher.handle_frame)
-        )
+        self.handle_frame = dispatcher.handle_frame
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.refused = 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mainstem.broker.node import Node
 
 _KEY: Final = 0
+SMALL_BYTES_MAX: Final = 4096  # frames below this come by the ten thousand, and are not timed one by one
 _FIRST_VERSION: Final = 7  # from here on every codec is allowed, and an answer holds its numbers together
 _FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
 _ROUTES_PER_CONNECTION_MAX: Final = 64

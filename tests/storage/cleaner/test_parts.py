@@ -97,6 +97,25 @@ def test_a_log_that_was_cut_or_made_again_is_dirty_from_its_start(tmp_path: Path
     manager.close()
 
 
+def test_a_deleted_log_leaves_the_checkpoint(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    logs = [manager.create("t", number, TOPIC_ID, LogConfig(), NOW_MS) for number in range(3)]
+    checkpoint = CleanerCheckpoint(manager)
+    for log in logs:
+        append(log, 100)
+        checkpoint.moved_to(log, 90)()
+    assert checkpoint.forget_deleted() == []
+    manager.delete("t", 0, NOW_MS)
+    (write,) = checkpoint.forget_deleted()
+    write()
+    append(manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS), 100)
+    manager.close()
+    manager = _manager(tmp_path)
+    checkpoint = CleanerCheckpoint(manager)
+    assert {log.partition: checkpoint.offset_of(log) for log in manager} == {0: None, 1: 90, 2: 90}
+    manager.close()
+
+
 @pytest.mark.parametrize("content", [b"", b"0\n5\n", b"not a checkpoint", b"0\n1\nt 0 many\n"])
 def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, content: bytes) -> None:
     manager = _manager(tmp_path)

@@ -1,37 +1,35 @@
 """Counting on the way of every request: with metrics on, this is the hottest code there is.
 
 To read the clock and to add up sizes costs several hundredths of a small request. So of those that come by
-the ten thousand and are all alike, small produces and heartbeats, every sixty-fourth is timed and weighed,
-and stands for those before it, which are only counted. All others are measured one by one.
+the ten thousand and are all alike, small produces to a known partition, every sixty-fourth is timed and
+weighed, and stands for those before it, which are only counted. All others are measured one by one.
 """
 
-from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Final
 
-from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, Parked, Reply
+from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
 from mainstem.broker.output import Chunk
+from mainstem.broker.produce_fast_path import SMALL_BYTES_MAX
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.file_range import FileRange
 
 _KEYS: Final = 256
-_MANY_ALIKE: Final = (0, 12, 68)  # Produce, Heartbeat, ConsumerGroupHeartbeat
+_PRODUCE: Final = 0
 _ALIKE_MAX: Final = 63
-_SMALL_BYTES_MAX: Final = 4096
-FrameHandler = Callable[[Connection, memoryview, int, int], Reply | Parked | Close]
 
 
 class RequestMeter:
     """What is counted of one API."""
 
     __slots__ = (
+        "_allowed",
         "_last_ns",
         "_last_request_bytes",
         "_last_response_bytes",
-        "alike",
-        "alike_max",
         "at_once",
         "errors",
+        "may_pass",
         "request_bytes",
         "response_bytes",
         "waited",
@@ -43,24 +41,29 @@ class RequestMeter:
         self.request_bytes = 0
         self.response_bytes = 0
         self.errors: dict[int, int] = {}  # by error code
-        # Requests since the last one that was measured, and how many of them there may be.
-        self.alike = 0
-        self.alike_max = 0
+        # How many requests like the last one need not be measured; who lets one pass takes one off.
+        self.may_pass = 0
+        self._allowed = 0
         self._last_ns = self._last_request_bytes = self._last_response_bytes = 0
 
     def measured(self, taken_ns: int, request_bytes: int, response_bytes: int) -> None:
-        """A request was answered at once. It stands for those that were only counted before it."""
+        """A request was answered at once. It stands for those that passed before it."""
         self._last_ns = taken_ns
         self._last_request_bytes = request_bytes
         self._last_response_bytes = response_bytes
-        self._add(self.alike + 1)
+        self._add(self._allowed - self.may_pass + 1)
 
     def settle(self) -> None:
-        """Have those that were only counted among the sums: they are taken for such as the last one."""
-        self._add(self.alike)
+        """Have those that passed among the sums: they are taken for such as the last one."""
+        self._add(self._allowed - self.may_pass)
+
+    def let_pass(self, count: int) -> None:
+        """So many of the next requests may be counted only."""
+        self.settle()
+        self._allowed = self.may_pass = count
 
     def _add(self, times: int) -> None:
-        self.alike = 0
+        self._allowed = self.may_pass
         self.at_once.observe_ns(self._last_ns, times)
         self.request_bytes += self._last_request_bytes * times
         self.response_bytes += self._last_response_bytes * times
@@ -90,22 +93,13 @@ class Meters:
         def handle_frame(
             connection: Connection, frame: memoryview, start: int, end: int
         ) -> Reply | Parked | Close:
-            meter = by_key[frame[start + 1]]
-            alike = meter.alike
-            if alike < meter.alike_max and end < _SMALL_BYTES_MAX:
-                reply = handle(connection, frame, start, end)
-                if type(reply) is bytes:
-                    meter.alike = alike + 1
-                    return reply
-                began_ns = perf_counter_ns()
-            else:
-                began_ns = perf_counter_ns()
-                reply = handle(connection, frame, start, end)
+            began_ns = perf_counter_ns()
+            reply = handle(connection, frame, start, end)
             if reply is CLOSE:
                 self.closed_for_errors += 1  # whatever it asked for, and be it an API that does not exist
             elif reply is PARKED:
+                meter = connection.meter = by_key[frame[start + 1]]
                 meter.request_bytes += end - start
-                connection.meter = meter
                 connection.parked_ns = began_ns
             else:
                 self._measured(frame[start + 1], perf_counter_ns() - began_ns, end - start, reply)  # type: ignore[arg-type]
@@ -115,11 +109,12 @@ class Meters:
 
     def _measured(self, key: int, taken_ns: int, size: int, reply: Reply) -> None:
         meter = self.by_key[key]
-        if size >= _SMALL_BYTES_MAX:
+        if size >= SMALL_BYTES_MAX:
             meter.settle()  # it is not like those before it
         meter.measured(taken_ns, size, _size(reply))
-        if size < _SMALL_BYTES_MAX and key in _MANY_ALIKE:
-            meter.alike_max = _ALIKE_MAX
+        if key == _PRODUCE:
+            # What is large goes on being measured, and what came before it tells nothing of the small ones.
+            meter.let_pass(_ALIKE_MAX if size < SMALL_BYTES_MAX else 0)
 
 
 def _size(reply: Reply) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mainstem.storage.checkpoints import CLEANER_OFFSETS, write_offsets
 from mainstem.storage.log import Log
+from mainstem.storage.log_dir import LogDir
 from mainstem.storage.log_manager import LogManager
 
 
@@ -31,13 +32,29 @@ class CleanerCheckpoint:
     def moved_to(self, log: Log, offset: int) -> Callable[[], None]:
         """The log is clean up to here. What is returned writes it down, and belongs into a thread."""
         self._offsets[log] = offset, log.truncations
-        log_dir = self._log_manager.dir_of(log)
+        return self._writing(self._log_manager.dir_of(log))
+
+    def forget_deleted(self) -> list[Callable[[], None]]:
+        """Forget logs that are no more. What is returned writes it down: else, after the next start, a topic
+        of the same name would be taken for one that has been cleaned.
+        """
         known = set(self._log_manager)
-        self._offsets = {other: entry for other, entry in self._offsets.items() if other in known}
+        gone = [log for log in self._offsets if log not in known]
+        names = {(log.topic, log.partition) for log in gone}
+        for log in gone:
+            del self._offsets[log]
+        return [
+            self._writing(log_dir)
+            for log_dir in self._log_manager.dirs
+            if names and names & log_dir.read_checkpoint(CLEANER_OFFSETS).keys()
+        ]
+
+    def _writing(self, log_dir: LogDir) -> Callable[[], None]:
+        known = set(self._log_manager)
         offsets = {
-            (other.topic, other.partition): entry[0]
-            for other, entry in self._offsets.items()
-            if self._log_manager.dir_of(other) is log_dir
+            (log.topic, log.partition): entry[0]
+            for log, entry in self._offsets.items()
+            if log in known and self._log_manager.dir_of(log) is log_dir
         }
 
         def write() -> None:

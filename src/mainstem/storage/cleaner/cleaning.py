@@ -24,7 +24,7 @@ from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
 from mainstem.storage.cleaner.jobs import CleanedGroup, Finished, Job
 from mainstem.storage.cleaner.keys import KeyMap
-from mainstem.storage.cleaner.reading import Piece, read_pieces
+from mainstem.storage.cleaner.reading import Piece, PieceReader
 from mainstem.storage.cleaner.throttle import Throttle
 from mainstem.storage.cleaner.transactions import TransactionTracker
 from mainstem.storage.cleaner.writing import CleanedSegment
@@ -45,7 +45,7 @@ class Cleaning:
         self._job = job
         self._report = report
         self._may_go_on = may_go_on
-        self._buffer_bytes = max(job.limits.buffer_bytes, _BUFFER_BYTES_MIN)
+        self._pieces = PieceReader(max(job.limits.buffer_bytes, _BUFFER_BYTES_MIN))
         self._throttle = Throttle(job.limits.bytes_per_second)
         self._keys = KeyMap(job.limits.map_bytes, job.limits.load_factor)
         self._aborted: list[AbortedTransaction] = [
@@ -103,7 +103,7 @@ class Cleaning:
             following = bases[number + 1] if number + 1 < len(bases) else job.first_uncleanable_offset
             if following <= job.first_dirty_offset:
                 continue
-            for piece in read_pieces(self._path(base), self._dirty_from(base), size, self._buffer_bytes):
+            for piece in self._pieces.read(self._path(base), self._dirty_from(base), size):
                 self._moved(len(piece.data), read=True)
                 self._index_piece(piece, tracker)
                 if keys.is_full:
@@ -135,7 +135,7 @@ class Cleaning:
         try:
             for segment in group:
                 path = self._path(segment.base_offset)
-                for piece in read_pieces(path, 0, segment.size, self._buffer_bytes):
+                for piece in self._pieces.read(path, 0, segment.size):
                     self._moved(len(piece.data), read=True)
                     self._moved(self._clean_piece(piece, tracker, cleaned), read=False)
             cleaned.aborted = tracker.take_retained()

@@ -18,7 +18,7 @@ _NO_END = 2**63 - 1
 class Piece:
     """Batches that lie one behind the other in a segment."""
 
-    def __init__(self, data: bytes, batches: Table) -> None:
+    def __init__(self, data: memoryview, batches: Table) -> None:
         self.data = data
         self.octets: Bytes = np.frombuffer(data, np.uint8)
         self.batches = batches
@@ -39,7 +39,7 @@ class Piece:
 
     def _decompress(self, codecs: Int64s) -> Bytes:
         """The piece, with the uncompressed records of its compressed batches behind it."""
-        batches, view = self.batches, memoryview(self.data)
+        batches, view = self.batches, self.data
         parts: list[Buffer] = [view]
         end = len(view)
         for row in np.flatnonzero(codecs).tolist():
@@ -51,33 +51,37 @@ class Piece:
         return np.frombuffer(b"".join(parts), np.uint8)
 
 
-def read_pieces(path: str, position: int, end: int, buffer_bytes: int) -> Iterator[Piece]:
-    """The pieces between two batch boundaries of a file."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.posix_fadvise(fd, position, end - position, os.POSIX_FADV_SEQUENTIAL)
-        wanted = buffer_bytes
-        while position < end:
-            data = os.pread(fd, min(wanted, end - position), position)
-            batches, _ = find_batches(np.frombuffer(data, np.uint8), _NO_END)
-            if batches.size == 0:
-                wanted = _size_of_next(data, path, position, end)
-                continue
-            piece = Piece(data, batches)
-            check_crcs(memoryview(data), batches)
-            yield piece
-            position += piece.size
-            wanted = buffer_bytes
-    finally:
-        os.close(fd)
+class PieceReader:
+    """Reads the pieces of many files into the same memory: new memory costs more than the reading."""
+
+    def __init__(self, buffer_bytes: int) -> None:
+        self._buffer = bytearray(buffer_bytes)
+
+    def read(self, path: str, position: int, end: int) -> Iterator[Piece]:
+        """The pieces between two batch boundaries of a file. Each is good until the next is asked for."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(fd, position, end - position, os.POSIX_FADV_SEQUENTIAL)
+            while position < end:
+                view = memoryview(self._buffer)[: end - position]
+                data = view[: os.preadv(fd, [view], position)].toreadonly()
+                batches, _ = find_batches(np.frombuffer(data, np.uint8), _NO_END)
+                if batches.size == 0:
+                    # Where there is one large batch there are more: the buffer stays as large.
+                    self._buffer = bytearray(_size_of_next(data, path, position, end))
+                    continue
+                piece = Piece(data, batches)
+                check_crcs(data, batches)
+                yield piece
+                position += piece.size
+        finally:
+            os.close(fd)
 
 
-def _size_of_next(data: bytes, path: str, position: int, end: int) -> int:
+def _size_of_next(data: memoryview, path: str, position: int, end: int) -> int:
     """How much must be read to have the next batch; ValueError when the file has no whole one."""
     if len(data) >= HEADER_SIZE:
         size = batch_size(data)
         if len(data) < size <= end - position:
             return size
-    elif len(data) < end - position:
-        return HEADER_SIZE
     raise ValueError(f"a batch is cut off at position {position} of {path}")
