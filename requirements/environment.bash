@@ -117,6 +117,7 @@ make_environment() {
         local site_packages
         site_packages=$(echo "$root"/.venv/lib/python3.*/site-packages)
         echo ../../../../src >"$site_packages/mainstem-src.pth"
+        cp "$root/src/mainstem-pyspark.pth" "$site_packages"
         # Compiled now: where writing bytecode is switched off, every start would compile the sources again.
         "$root/.venv/bin/python" -m compileall -q "$root/src" >&2 || true
         rm -f "$root/.venv/mainstem-unfinished"

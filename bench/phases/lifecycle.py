@@ -1,7 +1,7 @@
 """What a broker costs before and beside its work: start-up, memory, many partitions, idle connections."""
 
 import time
-from statistics import mean
+from statistics import median
 
 from bench import procfs
 from bench.phases.model import PARTITIONS, Bench, Phase
@@ -11,6 +11,7 @@ from bench.wire import fetch_metadata, parse_metadata
 
 _TOPICS_PER_REQUEST = 10
 _CREATE_TIMEOUT_S = 600.0
+_IDLE_TAKES = 3
 
 
 def _startup(bench: Bench) -> dict[str, float]:
@@ -72,25 +73,23 @@ def _list_ms(port: int, partitions: int) -> float:
     return taken_ms
 
 
-def _rate_alone(bench: Bench) -> float:
-    with topic(bench.peer, "idle-without", PARTITIONS) as name:
+def _rate(bench: Bench) -> float:
+    with topic(bench.peer, "idle-beside", PARTITIONS) as name:
         bench.warm_pages()
         return bench.load.produce(name, bench.sizes.idle_messages_1k, 1024).megabytes_per_s
 
 
 def _idle_connections(bench: Bench) -> dict[str, float]:
     peer, load, sizes = bench.peer, bench.load, bench.sizes
-    alone = [_rate_alone(bench)]
-    with topic(peer, "idle-with", PARTITIONS) as name:
-        before_mb = procfs.memory(peer.pid).resident_mb
-        with load.idle_connections(sizes.idle_connections) as held:
-            held_mb = procfs.memory(peer.pid).resident_mb
-            bench.warm_pages()
-            beside = load.produce(name, sizes.idle_messages_1k, 1024)
     # Before and after, so that a machine that gets slower or faster meanwhile does not show.
-    alone.append(_rate_alone(bench))
+    alone = [_rate(bench) for _ in range(_IDLE_TAKES)]
+    before_mb = procfs.memory(peer.pid).resident_mb
+    with load.idle_connections(sizes.idle_connections) as held:
+        held_mb = procfs.memory(peer.pid).resident_mb
+        beside = [_rate(bench) for _ in range(2 * _IDLE_TAKES)]
+    alone += [_rate(bench) for _ in range(_IDLE_TAKES)]
     return {
-        "rate_kept_percent": 100 * beside.megabytes_per_s / mean(alone),
+        "rate_kept_percent": 100 * median(beside) / median(alone),
         "held_percent": 100 * held.still_open / sizes.idle_connections,
         "opening_s": held.opening_seconds,
         "kb_per_connection": (held_mb - before_mb) * 1000 / sizes.idle_connections,

@@ -39,7 +39,7 @@ class Sizes:
     idle_groups_seconds: float = 15.0
     transactions_seconds: int = 8
     txn_rounds: int = 2
-    spark_messages_100b: int = 4_000_000
+    spark_messages_100b: int = 8_000_000
     spark_messages_1k: int = 600_000
     spark_rows_written: int = 1_500_000
     spark_micro_seconds: float = 6.0
