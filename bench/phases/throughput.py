@@ -73,7 +73,7 @@ def _result(bench: Bench, done: Throughput, cpu_seconds: float) -> dict[str, flo
     }
 
 
-def _metrics(rate_metric: str, rate_min: float, cpu_max: float) -> tuple[Metric, ...]:
+def _metrics(rate_metric: str | None, rate_min: float, cpu_max: float) -> tuple[Metric, ...]:
     """All four numbers; the target for the rate is on the one that the messages' size makes telling."""
 
     def rate_target(name: str) -> tuple[Target, ...]:
@@ -94,10 +94,12 @@ PHASES = (
         (*_metrics("mb_per_s", 2.0, 0.5), Metric("raw_mb_per_s", "MB/s")),
         lambda bench: _produce(bench, _SIZE_1K),
     ),
+    # Here librdkafka is the limit: one thread of it makes the records, some two million a second.
+    # So the target is for the load that it is not.
     Phase(
         "produce_100b",
         "produce 100 B, acks=1, 4 partitions",
-        (*_metrics("msgs_per_s", 1.2, 0.5), Metric("raw_mb_per_s", "MB/s")),
+        (*_metrics(None, 1.2, 0.5), Metric("raw_mb_per_s", "MB/s", (Target("ratio_min", 1.2),))),
         lambda bench: _produce(bench, _SIZE_100B),
     ),
     Phase(
