@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from mainstem.broker.internal_topics import CONSUMER_OFFSETS
+from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.testing import Broker
 
 
@@ -29,5 +29,20 @@ def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
             await second
             assert node.groups.partition_of("g") in node.groups.shell.partitions
             await first
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_segments_of_internal_topics_are_not_smaller_than_any_topic_allows() -> None:
+    async def main() -> None:
+        small = {"offsets.topic.segment.bytes": 1, "transaction.state.log.segment.bytes": 1000}
+        async with Broker.in_process(small) as broker:
+            await broker.node.groups.ensure_topic()
+            await broker.node.transactions.ensure_topic()
+            sizes = {
+                partition.topic: partition.log.config.segment_bytes
+                for partition in broker.node.replicas.all()
+            }
+            assert sizes == {CONSUMER_OFFSETS: 1 << 20, TRANSACTION_STATE: 1 << 20}
 
     asyncio.run(asyncio.wait_for(main(), 60))

@@ -13,6 +13,7 @@ from mainstem.broker.coordinator_shell import CoordinatorShell
 from mainstem.broker.java_hash import java_hash
 from mainstem.broker.partition import Partition
 from mainstem.broker.pending import Fail, Gather, Pending
+from mainstem.config.tables.topic import SEGMENT_BYTES_MIN
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.machine import ConfiguredMachine
 from mainstem.protocol.apis.k19_create_topics import (
@@ -108,7 +109,7 @@ class Coordinators(ABC, Generic[M]):
         factor = min(config.get(f"{self._settings}.replication.factor"), len(self._node.image.brokers))
         settings = {
             "cleanup.policy": "compact",
-            "segment.bytes": str(config.get(f"{self._settings}.segment.bytes")),
+            "segment.bytes": str(self._segment_bytes()),
             **self._topic_configs(factor),
         }
         topic = CreatableTopic(
@@ -125,6 +126,14 @@ class Coordinators(ABC, Generic[M]):
             message = f"cannot create {self._topic}: {result.error_message}"
             logger.error(message)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+
+    def _segment_bytes(self) -> int:
+        """Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups."""
+        name = f"{self._settings}.segment.bytes"
+        asked: int = self._node.config.get(name)
+        if asked < SEGMENT_BYTES_MIN:
+            logger.warning("%s is %d: %d is taken, the least for a topic", name, asked, SEGMENT_BYTES_MIN)
+        return max(asked, SEGMENT_BYTES_MIN)
 
     # ---- for the node
 

@@ -7,6 +7,7 @@ from mainstem.config.definition import BOOLEAN, DOUBLE, INT, INT64_MAX, LIST, LO
 from mainstem.config.validators import EachOf, OneOf, Range, ThrottledReplicas, at_least, between
 
 TOPIC = Scope.TOPIC
+SEGMENT_BYTES_MIN = 1048576
 
 SETTINGS = (
     Setting(
@@ -277,7 +278,7 @@ SETTINGS = (
         INT,
         1073741824,
         "The size at which a segment is closed and a new one begun.",
-        at_least(1048576),
+        at_least(SEGMENT_BYTES_MIN),
         acted_on=True,
         scope=TOPIC,
         synonym="log.segment.bytes",

@@ -13,9 +13,9 @@ import msgspec
 from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
 from mainstem.storage.cleaner.swap import FILE_SUFFIXES, Replacement, stem, throw_away
-from mainstem.storage.deletion import remove_path
 from mainstem.storage.scan import iter_batch_headers
 from mainstem.storage.segment import LOG_SUFFIX
+from mainstem.storage.transaction_index import remove_if_there
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def recover_swaps(directory: str) -> None:
     sync_path(directory)
     for name in names:
         if name.endswith(REPLACES_SUFFIX):  # last: until now a crash would have needed it
-            remove_path(os.path.join(directory, name))
+            remove_if_there(os.path.join(directory, name))
     sync_path(directory)
 
 
@@ -67,10 +67,10 @@ def _recover_listed(directory: str, base_offset: int, names: set[str]) -> None:
             _remove_replaced(directory, base, size)
     if not is_installed:
         for suffix in FILE_SUFFIXES:
-            remove_path(path + suffix)
+            remove_if_there(path + suffix)
     for suffix in FILE_SUFFIXES:
         if suffix not in replacement.suffixes:
-            remove_path(path + suffix)
+            remove_if_there(path + suffix)
         elif os.path.exists(path + suffix + SWAP_SUFFIX):
             os.rename(path + suffix + SWAP_SUFFIX, path + suffix)
 
@@ -81,7 +81,7 @@ def _remove_replaced(directory: str, base_offset: int, size: int) -> None:
     if _size_of(path + LOG_SUFFIX) not in (size, None):
         return
     for suffix in reversed(FILE_SUFFIXES):  # the log last: it is what tells whose the others are
-        remove_path(path + suffix)
+        remove_if_there(path + suffix)
 
 
 def _size_of(path: str) -> int | None:
@@ -101,20 +101,20 @@ def _recover_unlisted(directory: str, names: set[str]) -> None:
     for name in names:
         if name.endswith(SWAP_SUFFIX):
             if lowest is not None and int(name[:_BASE_DIGITS]) >= lowest:
-                remove_path(os.path.join(directory, name))
+                remove_if_there(os.path.join(directory, name))
             else:
                 swaps.add(name)
     if cleaned:
         sync_path(directory)  # without the cleaned files, those swaps would count
     for name in cleaned:
-        remove_path(os.path.join(directory, name))
+        remove_if_there(os.path.join(directory, name))
     for name in sorted(swaps):
         if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
             first = int(name[:_BASE_DIGITS])
             end = _next_offset(os.path.join(directory, name), first)
             for other in names - swaps - cleaned:
                 if first <= int(other[:_BASE_DIGITS]) < end and other.endswith(FILE_SUFFIXES):
-                    remove_path(os.path.join(directory, other))
+                    remove_if_there(os.path.join(directory, other))
     # The logs first: whatever is still `.swap` then belongs to a log that has its name.
     for name in sorted(swaps, key=lambda name: (not name.endswith(LOG_SUFFIX + SWAP_SUFFIX), name)):
         target = os.path.join(directory, name.removesuffix(SWAP_SUFFIX))
