@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainstem.config import LogConfig
+from mainstem.records.columnar.batches import find_batches
 from mainstem.records.columnar.checksum import checksum
-from mainstem.records.columnar.key_map import hash_of
+from mainstem.records.columnar.key_map import ENTRY_BYTES, ENTRY_WORDS, hash_of
+from mainstem.records.record import Record, build_batch
 from mainstem.storage.checkpoints import CLEANER_OFFSETS
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
+from mainstem.storage.cleaner.keys import KeyMap
 from mainstem.storage.cleaner.throttle import Throttle
 from mainstem.storage.log_manager import LogManager
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append
@@ -123,6 +126,21 @@ def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path, content: bytes) -> 
     (manager.dir_of(log).path / CLEANER_OFFSETS).write_bytes(content)
     assert CleanerCheckpoint(manager).offset_of(log) is None
     manager.close()
+
+
+@pytest.mark.parametrize("load_factor", [0.1, 0.9, 1.0, 5.0])
+@pytest.mark.parametrize("slots", [1, 2, 3, 10, 1000])
+def test_a_full_map_has_a_free_entry_where_the_search_for_an_unknown_key_ends(
+    slots: int, load_factor: float
+) -> None:
+    keys = KeyMap(slots * ENTRY_BYTES, load_factor)
+    records = [Record(number, NOW_MS, b"key %d" % number, b"") for number in range(3000)]
+    octets = np.frombuffer(bytes(build_batch(records)), np.uint8)
+    batches, _ = find_batches(octets, 2**63 - 1)
+    batches["wanted"] = 1
+    keys.add(octets, batches, 0)
+    assert keys.is_full
+    assert 1 <= len(keys) < keys.table.size // ENTRY_WORDS
 
 
 @pytest.mark.parametrize(

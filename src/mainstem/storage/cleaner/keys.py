@@ -22,7 +22,8 @@ class KeyMap:
 
     def __init__(self, memory_bytes: int, load_factor: float) -> None:
         self._slots_max = max(memory_bytes // key_map.ENTRY_BYTES, 2)
-        self._entries_max = max(int(self._slots_max * load_factor), 1)
+        # One entry stays free whatever the settings say: it is where the search for an unknown key ends.
+        self._entries_max = max(min(int(self._slots_max * load_factor), self._slots_max - 1), 1)
         self.secret: Int64s = np.frombuffer(os.urandom(16), np.int64)
         self.table: Int64s = np.zeros(min(_SLOTS_FIRST, self._slots_max) * key_map.ENTRY_WORDS, np.int64)
         self._facts: Int64s = np.zeros(key_map.INDEX_FACTS, np.int64)
