@@ -21,7 +21,7 @@ from mainstem.testing import Broker
 from tests.faults.spark_processes import Process, SparkProgram, await_end
 from tests.spark.sink.support import read_topic
 from tests.support.kafka_peer import java
-from tests.support.spark_java import quick_python_processes
+from tests.support.spark_java import pipeline_python_path
 from tests.support.target import Target
 
 SOURCE, SINK = "source", "sink"
@@ -90,7 +90,7 @@ class Chaos:
         return [sys.executable, str(QUERY), *where]
 
     def _start(self, trigger: str) -> SparkProgram:
-        with quick_python_processes():
+        with pipeline_python_path():
             return SparkProgram(self._command(trigger), self._log, dict(os.environ))
 
     def _batches(self) -> int:

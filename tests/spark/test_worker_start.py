@@ -32,3 +32,18 @@ def test_pyspark_is_not_taken_from_the_zip_file_inside_its_own_package(tmp_path:
     paths = _paths(site_packages, *zips)
     assert [str(path) in paths for path in zips] == [False, False, True, True]
     assert str(site_packages) in paths
+
+
+def test_this_environment_has_the_file_that_sees_to_it() -> None:
+    import pyspark
+
+    zipped = Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip"
+    assert zipped.exists()
+    told = subprocess.run(
+        [sys.executable, "-c", "import pyspark; print(pyspark.__file__)"],
+        env={"PYTHONPATH": str(zipped)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == pyspark.__file__

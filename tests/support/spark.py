@@ -46,7 +46,7 @@ def spark_session() -> SparkSession:
         "spark.sql.streaming.minBatchesToRetain": "2",
     }
     builder = SparkSession.builder.master("local[2]").appName("mainstem tests")
-    with spark_java.quick_python_processes():
+    with spark_java.pipeline_python_path():
         session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session

@@ -32,10 +32,8 @@ def prepare_environment() -> None:
 
 
 @contextmanager
-def quick_python_processes() -> Iterator[None]:
-    """A Spark that is started in the meantime starts its Python processes as one of a pipeline does, without
-    compiling PySpark anew in each of them.
-    """
+def pipeline_python_path() -> Iterator[None]:
+    """A Spark that is started in the meantime finds modules as one of a pipeline does."""
     from mainstem.spark.pipeline.session import worker_environment
 
     before = os.environ.get("PYTHONPATH")
@@ -75,7 +73,7 @@ def _make(part: Path, folder: Path) -> None:
             "spark.sql.shuffle.partitions": "1",
         }
         builder = SparkSession.builder.master("local[2]").config(map=settings)
-        with quick_python_processes():
+        with pipeline_python_path():
             spark = builder.getOrCreate()
         servers = {"kafka.bootstrap.servers": broker.bootstrap_servers, "includeHeaders": "true"}
         row = spark.range(1).selectExpr("'{}' as value")

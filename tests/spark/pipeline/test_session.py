@@ -1,8 +1,6 @@
 """Spark gets settings that suit a pipeline, and what is given comes first; the archive for workers is
 complete."""
 
-import os
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -62,18 +60,3 @@ def test_the_archive_for_workers_holds_our_packages_and_theirs(tmp_path: Path) -
     assert not any(name.startswith("pyspark/") for name in names)
     assert build_archive(tmp_path) == archive
     assert archive_settings(archive)["spark.archives"].startswith(str(archive))
-
-
-def test_workers_read_pyspark_from_files_and_not_from_the_zip(tmp_path: Path) -> None:
-    import pyspark
-
-    zipped = next((Path(pyspark.__file__).parent / "python" / "lib").glob("pyspark.zip"))
-    path = os.pathsep.join([str(zipped), worker_environment(tmp_path)["PYTHONPATH"]])
-    told = subprocess.run(
-        [sys.executable, "-c", "import pyspark; print(pyspark.__file__)"],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.strip() == pyspark.__file__

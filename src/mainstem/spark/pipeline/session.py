@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -56,9 +55,7 @@ def worker_environment(folder: FilePath, python: str | None = None) -> dict[str,
     importable."""
     import mainstem
 
-    first = importlib.util.find_spec("mainstem.spark.pipeline.worker_start.sitecustomize")
-    quick = str(FilePath(first.origin).parent) if first is not None and first.origin is not None else ""
-    paths = [quick, str(FilePath(mainstem.__file__).parents[1]), str(folder)]
+    paths = [str(FilePath(mainstem.__file__).parents[1]), str(folder)]
     paths += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in paths]
     return {
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or python or sys.executable,
