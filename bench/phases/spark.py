@@ -21,6 +21,7 @@ _SIZE_100B = 100
 _BY_TURNS = (OURS, SPARKS, SPARKS, OURS)
 _WARM_UP_MESSAGES = 300_000
 _MEMORY_LOOK_S = 0.2
+_numbers = count()  # of topics that nobody has written to before
 
 
 def _warm_up_spark(bench: Bench) -> None:
@@ -66,10 +67,9 @@ def _write(bench: Bench) -> dict[str, float]:
     that keeps its producers has a topic made again that it wrote to a while ago.
     """
     rows = bench.sizes.spark_rows_written
-    numbers = count()
 
     def seconds(connector: str) -> float:
-        with topic(bench.peer, f"spark-write-{next(numbers)}", PARTITIONS) as name:
+        with topic(bench.peer, f"spark-write-{next(_numbers)}", PARTITIONS) as name:
             bench.warm_pages()
             where = {"bootstrap": bench.peer.bootstrap, "topic": name}
             taken_s = _seconds("write", connector=connector, rows=rows, size_bytes=_SIZE_100B, **where)
