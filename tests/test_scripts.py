@@ -23,6 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "requirements" / "environment.bash", folder / "requirements")
     for name in ("runtime.txt", "spark.txt", "dev.txt"):
         (folder / "requirements" / name).write_text("# nothing is needed\n")
+    shutil.copy(ROOT / "src" / "mainstem-pyspark.pth", folder / "src")
     (folder / "src" / "mainstem" / "__init__.py").touch()
     (folder / "src" / "mainstem" / "__main__.py").write_text("import sys\nprint(sys.argv[1:])\n")
     return folder

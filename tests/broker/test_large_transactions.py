@@ -20,7 +20,7 @@ from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, unique_name
 from tests.broker.transactional import Producer, committed_values
 
-PARTITIONS = 40
+PARTITIONS = 150
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def markers(broker: InProcessBroker, topic: Topic, records: int = 1) -> int:
 
 async def completed(producer: Producer) -> str:
     while (state := (await producer.describe()).transaction_state) in ("", "PrepareCommit", "PrepareAbort"):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
     return state
 
 

@@ -142,7 +142,12 @@ class Dispatcher:
     ) -> Reply | Parked | Close:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
         try:
-            if key == _PRODUCE and connection.produce_routes is not None:
+            if (
+                key == _PRODUCE
+                and connection.produce_routes is not None
+                # Else it was tried already.
+                and (end - start >= SMALL_BYTES_MAX or not self._small_produces.may_pass)
+            ):
                 reply = try_produce(
                     self._node, connection.produce_routes, version, correlation_id, frame, start, end
                 )
