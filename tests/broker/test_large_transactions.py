@@ -20,7 +20,7 @@ from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, unique_name
 from tests.broker.transactional import Producer, committed_values
 
-PARTITIONS = 150
+PARTITIONS = 80
 
 
 @pytest.fixture(autouse=True)
