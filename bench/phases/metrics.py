@@ -23,8 +23,8 @@ from bench.wire import free_port, receive_frame, small_frame
 _TOPICS_PER_REQUEST = 10
 _SCRAPES = 5
 # Many short rounds: what else the machine does then hits both sides alike.
-_REQUEST_ROUNDS = 20
-_PRODUCE_ROUNDS = 20
+_REQUEST_ROUNDS = 12
+_PRODUCE_ROUNDS = 12
 _ROUND_SECONDS = 1
 
 Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how many of them in a second
@@ -65,17 +65,18 @@ def _compare(bench: Bench, plain: Peer, counting: Peer, load: Load, rounds: int)
     several rounds, in which now the one and now the other is the first.
     """
     costs, rates = [], []
-    with topic(plain, "metrics-off", PARTITIONS) as off, topic(counting, "metrics-on", PARTITIONS) as on:
-        sides = [(plain, off), (counting, on)]
-        for number in range(rounds + 1):
-            measured: dict[str, tuple[float, float]] = {}
-            for peer, name in sides if number % 2 else reversed(sides):
+    for number in range(rounds + 1):
+        measured: dict[Peer, tuple[float, float]] = {}
+        for peer in (plain, counting) if number % 2 else (counting, plain):
+            # A new one each time, on warm pages: what the kernel takes for new ones would hide the rest.
+            with topic(peer, f"metrics-{number}", PARTITIONS) as name:
+                bench.warm_pages()
                 before_ns = procfs.cpu_ns(peer.pid)
                 units, rate = load(Loader(bench.load.tools, peer), name)
-                measured[name] = ((procfs.cpu_ns(peer.pid) - before_ns) / units, rate)
-            if number:  # the first round warms up
-                costs.append(measured[on][0] / measured[off][0])
-                rates.append(measured[on][1] / measured[off][1])
+                measured[peer] = ((procfs.cpu_ns(peer.pid) - before_ns) / units, rate)
+        if number:  # the first round warms up
+            costs.append(measured[counting][0] / measured[plain][0])
+            rates.append(measured[counting][1] / measured[plain][1])
     return median(costs), median(rates)
 
 
