@@ -22,6 +22,17 @@ from mainstem.protocol.apis.k00_produce import (
 from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from mainstem.protocol.apis.k21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from mainstem.protocol.apis.k44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
 from mainstem.records.batch import BatchHeader, iter_headers, read_header
 from mainstem.records.record import Record, build_batch, iter_records
@@ -143,6 +154,28 @@ async def create_topic(
     (result,) = response.topics
     assert result.error_code == 0, result.error_message
     return Topic(result.name, result.topic_id)
+
+
+async def delete_topic(client: Client, topic: Topic) -> None:
+    response = await client.call(
+        DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=10_000)
+    )
+    assert response.responses[0].error_code == 0
+
+
+async def delete_records(client: Client, topic: Topic, offset: int) -> None:
+    asked = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
+    response = await client.call(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
+    assert response.topics[0].partitions[0].error_code == 0
+
+
+async def alter(client: Client, kind: int, name: str, *changes: tuple[str, int, str | None]) -> int:
+    """Each change is a name, what to do with it (0 sets it, 1 takes it back) and a value."""
+    configs = [AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
+    return int(response.responses[0].error_code)
 
 
 def batch(*values: bytes, **options: Any) -> bytes:

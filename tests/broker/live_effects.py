@@ -19,8 +19,17 @@ from mainstem.records.record import Record, build_batch
 from mainstem.storage.cleaner.jobs import Limits, job_for
 from mainstem.storage.log import Log
 from mainstem.testing.in_process import InProcessBroker
-from tests.broker.harness import Client, Topic, create_topic, eventually, fetch, produce, produce_request
-from tests.broker.test_administration import DELETE, SET, alter
+from tests.broker.harness import (
+    Client,
+    Topic,
+    alter,
+    create_topic,
+    eventually,
+    fetch,
+    produce,
+    produce_request,
+)
+from tests.broker.test_administration import DELETE, SET
 
 HOUR_MS = 3_600_000
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32

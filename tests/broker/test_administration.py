@@ -20,15 +20,10 @@ from mainstem.protocol.apis.k33_alter_configs import AlterConfigsRequest
 from mainstem.protocol.apis.k33_alter_configs import AlterConfigsResource as LegacyResource
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from mainstem.protocol.apis.k44_incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
-from tests.broker.harness import Client, Topic, create_topic, partition_of, produce, unique_name
+from tests.broker.harness import Client, Topic, alter, create_topic, partition_of, produce, unique_name
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -46,13 +41,6 @@ async def delete(client: Client, *wishes: DeleteTopicState, version: int | None 
     request = DeleteTopicsRequest(topics=list(wishes), timeout_ms=10_000)
     request.topic_names = [wish.name or "" for wish in wishes] if version and version < 6 else []
     return [result.error_code for result in (await client.call(request, version)).responses]
-
-
-async def alter(client: Client, kind: int, name: str, *changes: tuple[str, int, str | None]) -> int:
-    configs = [AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
-    return int(response.responses[0].error_code)
 
 
 async def describe(client: Client, kind: int, name: str, *keys: str) -> dict[str, Any]:

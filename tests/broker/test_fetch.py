@@ -6,12 +6,6 @@ from typing import Any
 import pytest
 
 from mainstem.protocol.apis.k01_fetch import ReplicaState
-from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from mainstem.protocol.apis.k21_delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
@@ -23,6 +17,8 @@ from tests.broker.harness import (
     ask,
     batch,
     create_topic,
+    delete_records,
+    delete_topic,
     eventually,
     fetch,
     fetch_request,
@@ -34,20 +30,6 @@ from tests.broker.harness import (
 )
 
 FOR_EVER = 600_000
-
-
-async def delete_topic(client: Client, topic: Topic) -> None:
-    response = await client.call(
-        DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=10_000)
-    )
-    assert response.responses[0].error_code == 0
-
-
-async def delete_records(client: Client, topic: Topic, offset: int) -> None:
-    asked = DeleteRecordsPartition(partition_index=0, offset=offset)
-    topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
-    response = await client.call(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
-    assert response.topics[0].partitions[0].error_code == 0
 
 
 async def parked(client: Client, broker: InProcessBroker, topic: Topic, request: Any) -> asyncio.Future[Any]:

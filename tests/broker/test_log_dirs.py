@@ -26,6 +26,7 @@ from tests.broker.harness import (
     WAIT_SECONDS_MAX,
     Client,
     Topic,
+    alter,
     create_topic,
     eventually,
     fetch,
@@ -33,7 +34,7 @@ from tests.broker.harness import (
     produce_request,
     values_of,
 )
-from tests.broker.test_administration import BROKER, SET, alter, delete
+from tests.broker.test_administration import BROKER, SET, delete
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 

@@ -6,25 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from mainstem.protocol.apis.k21_delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from mainstem.protocol.apis.k44_incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import (
     Client,
     Topic,
+    alter,
     ask,
     create_topic,
+    delete_records,
+    delete_topic,
     eventually,
     fetch,
     fetch_request,
@@ -100,16 +92,8 @@ async def test_an_answer_that_is_on_its_way_is_whole(
 
 async def _delete(client: Client, topic: Topic, way: str) -> None:
     if way == "DeleteTopics":
-        wanted = [DeleteTopicState(name=topic.name)]
-        response = await client.call(DeleteTopicsRequest(topics=wanted, timeout_ms=10_000))
-        assert response.responses[0].error_code == 0
+        await delete_topic(client, topic)
     elif way == "DeleteRecords":
-        asked = DeleteRecordsPartition(partition_index=0, offset=_BATCHES)
-        topics = [DeleteRecordsTopic(name=topic.name, partitions=[asked])]
-        response = await client.call(DeleteRecordsRequest(topics=topics, timeout_ms=10_000))
-        assert response.topics[0].partitions[0].error_code == 0
+        await delete_records(client, topic, _BATCHES)
     else:
-        setting = AlterableConfig(name="retention.bytes", config_operation=0, value="1000")
-        resource = AlterConfigsResource(_TOPIC, topic.name, [setting])
-        response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
-        assert response.responses[0].error_code == 0
+        assert await alter(client, _TOPIC, topic.name, ("retention.bytes", 0, "1000")) == ErrorCode.NONE

@@ -54,3 +54,11 @@ def remove_path(path: str) -> None:
         pass
     except OSError as error:
         logger.warning("cannot remove %s: %s", path, error)
+
+
+def remove_if_there(path: str) -> None:
+    """Remove a file on whose removal something depends: any other OSError than that it is gone is raised."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

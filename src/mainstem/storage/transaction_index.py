@@ -12,6 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mainstem.storage.deletion import remove_if_there
+
 TXN_INDEX_SUFFIX = ".txnindex"
 ENTRY = struct.Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
 _VERSION = 0
@@ -283,13 +285,6 @@ def write_entries(path: str, entries: list[AbortedTransaction]) -> None:
         return
     with open(path, "wb", buffering=0) as file:
         file.write(b"".join(ENTRY.pack(_VERSION, *entry) for entry in entries))
-
-
-def remove_if_there(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def read_entries(directory: str, base_offset: int) -> list[AbortedTransaction]:

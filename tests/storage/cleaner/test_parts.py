@@ -18,6 +18,7 @@ from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
 from mainstem.storage.cleaner.keys import KeyMap
 from mainstem.storage.cleaner.throttle import Throttle
+from mainstem.storage.log import Log
 from mainstem.storage.log_manager import LogManager
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append
 
@@ -65,12 +66,18 @@ def _manager(folder: Path, now_ms: int = NOW_MS) -> LogManager:
     return manager
 
 
-def test_the_checkpoint_is_kept_beside_the_logs_in_kafkas_format(tmp_path: Path) -> None:
-    manager = _manager(tmp_path)
+def _three_logs(manager: LogManager) -> list[Log]:
     logs = [manager.create("t", number, TOPIC_ID, LogConfig(), NOW_MS) for number in range(3)]
-    checkpoint = CleanerCheckpoint(manager)
     for log in logs:
         append(log, 100)
+    return logs
+
+
+def test_the_checkpoint_is_kept_beside_the_logs_in_kafkas_format(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    logs = _three_logs(manager)
+    checkpoint = CleanerCheckpoint(manager)
+    for log in logs:
         assert checkpoint.offset_of(log) is None
         checkpoint.moved_to(log, 10 + log.partition)()
     contents = [(log_dir.path / CLEANER_OFFSETS).read_text() for log_dir in manager.dirs]
@@ -102,10 +109,9 @@ def test_a_log_that_was_cut_or_made_again_is_dirty_from_its_start(tmp_path: Path
 
 def test_a_deleted_log_leaves_the_checkpoint(tmp_path: Path) -> None:
     manager = _manager(tmp_path)
-    logs = [manager.create("t", number, TOPIC_ID, LogConfig(), NOW_MS) for number in range(3)]
+    logs = _three_logs(manager)
     checkpoint = CleanerCheckpoint(manager)
     for log in logs:
-        append(log, 100)
         checkpoint.moved_to(log, 90)()
     assert checkpoint.forget_deleted() == []
     manager.delete("t", 0, NOW_MS)

@@ -22,6 +22,7 @@ from msgspec import Struct
 from mainstem.storage.checkpoints import sync_path, write_atomically
 from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
+from mainstem.storage.deletion import remove_if_there
 from mainstem.storage.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -29,7 +30,7 @@ from mainstem.storage.segment import (
     TIME_INDEX_SUFFIX,
     Segment,
 )
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, remove_if_there
+from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log
