@@ -4,13 +4,15 @@ that does not; and a scrape of ten thousand partitions, seen by a client that as
 Only Mainstem is measured: Apache Kafka always counts.
 """
 
+import multiprocessing
 import re
 import socket
 import time
 import urllib.request
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from statistics import median
+from typing import Any
 
 from bench import procfs
 from bench.loads import Loader
@@ -103,19 +105,13 @@ def _scraped(peer: Peer, url: str, idle_seconds: float) -> dict[str, float]:
     before = procfs.cpu_seconds(peer.pid)
     time.sleep(idle_seconds)
     idle_percent = 100 * (procfs.cpu_seconds(peer.pid) - before) / idle_seconds
-    quiet_ms = _longest_ms(peer.port, lambda: time.sleep(2.0))
-    taken_s: list[float] = []
-    texts: list[bytes] = []
-
-    def scrapes() -> None:
-        for _ in range(_SCRAPES):
-            started = time.monotonic()
-            with urllib.request.urlopen(url, timeout=60) as answer:
-                texts.append(answer.read())
-            taken_s.append(time.monotonic() - started)
-            time.sleep(15 * taken_s[-1])  # until then the same text is given out
-
-    stall_ms = _longest_ms(peer.port, scrapes)
+    # A process of its own: a thread would keep the client that measures from running, not the broker.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(_scrapes, url, 1).result()
+        quiet_ms = _longest_ms(peer.port, pool.submit(time.sleep, 2.0))
+        scraping = pool.submit(_scrapes, url, _SCRAPES)
+        stall_ms = _longest_ms(peer.port, scraping)
+        taken_s, texts = scraping.result()
     return {
         "scrape_ms": 1000 * median(taken_s),
         "scrape_busy_ms": 1000 * (_busy_seconds(texts[-1]) - _busy_seconds(texts[0])) / (_SCRAPES - 1),
@@ -126,27 +122,35 @@ def _scraped(peer: Peer, url: str, idle_seconds: float) -> dict[str, float]:
     }
 
 
+def _scrapes(url: str, count: int) -> tuple[list[float], list[bytes]]:
+    """How long each of some scrapes took, and their texts."""
+    taken_s: list[float] = []
+    texts: list[bytes] = []
+    for _ in range(count):
+        started = time.monotonic()
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            texts.append(answer.read())
+        taken_s.append(time.monotonic() - started)
+        time.sleep(15 * taken_s[-1])  # until then the same text is given out
+    return taken_s, texts
+
+
 def _busy_seconds(text: bytes) -> float:
     """What all scrapes before this one took of the event loop."""
     (line,) = re.findall(rb"(?m)^mainstem_scrape_busy_seconds_total (.+)$", text)
     return float(line)
 
 
-def _longest_ms(port: int, work: Callable[[], None]) -> float:
-    """The longest time that a small request took while the work was done."""
+def _longest_ms(port: int, work: Future[Any]) -> float:
+    """The longest time that a small request took until the work was done."""
     longest_s = 0.0
-    with (
-        ThreadPoolExecutor(1) as pool,
-        socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
-    ):
-        done = pool.submit(work)
-        while not done.done():
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        while not work.done():
             started = time.monotonic()
             connection.sendall(small_frame(1))
             receive_frame(connection)
             longest_s = max(longest_s, time.monotonic() - started)
             time.sleep(0.001)
-        done.result()
     return 1000 * longest_s
 
 
