@@ -83,10 +83,12 @@ class Loader:
         done = self._own(self.tools.bulk, topic, load)
         return Throughput(int(done["messages"]), size_bytes, done["seconds"])
 
-    def requests(self, topic: str, partitions: int, seconds: int) -> dict[str, float]:
+    def requests(
+        self, topic: str, partitions: int, seconds: int, count: int = _REQUESTS_MAX
+    ) -> dict[str, float]:
         """One 100 B record per request over 50 connections, one in flight on each."""
         load = ["--connections", "50", "--depth", "1", "--size", "100", "--partitions", str(partitions)]
-        load += ["--count", str(_REQUESTS_MAX), "--seconds", str(seconds)]
+        load += ["--count", str(count), "--seconds", str(seconds)]
         return self._own(self.tools.requests, topic, load)
 
     def commits(self, topic: str, partitions: int, group: str, groups: int, seconds: int) -> dict[str, float]:

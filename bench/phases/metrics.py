@@ -1,5 +1,5 @@
-"""What metrics cost: the same loads on two brokers of the same kind at the same time, one that counts and one
-that does not; and a scrape of ten thousand partitions, seen by a client that asks something small meanwhile.
+"""What metrics cost: the same loads on two brokers of the same kind by turns, one that counts and one that
+does not; and a scrape of ten thousand partitions, seen by a client that asks something small meanwhile.
 
 Only Mainstem is measured: Apache Kafka always counts.
 """
@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -24,10 +25,13 @@ from bench.wire import free_port, receive_frame, small_frame
 
 _TOPICS_PER_REQUEST = 10
 _SCRAPES = 5
-# Many short rounds: what else the machine does then hits both sides alike.
-_REQUEST_ROUNDS = 12
-_PRODUCE_ROUNDS = 12
-_ROUND_SECONDS = 1
+# Two processes of the same program differ by several percent of CPU, and so do two moments of one process.
+# So each pair of brokers is new, does a few short rounds by turns, and there are many pairs.
+_PAIRS = 24
+_ROUNDS = 3
+_REQUESTS = 10_000
+_ROUND_SECONDS_MAX = 5
+_BULK_BYTES = 128 * 1024**2
 
 Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how many of them in a second
 
@@ -35,25 +39,18 @@ Load = Callable[[Loader, str], tuple[float, float]]  # units of work, and how ma
 def _cost(bench: Bench) -> dict[str, float]:
     if not isinstance(bench.peer, Mainstem):
         return {}
-    plain = bench.peer
-    counting = Mainstem(plain.folder / "counting", ("--metrics-port", "0"))
-    sizes = bench.sizes
 
     def requests(load: Loader, name: str) -> tuple[float, float]:
-        done = load.requests(name, PARTITIONS, _ROUND_SECONDS)
+        done = load.requests(name, PARTITIONS, _ROUND_SECONDS_MAX, _REQUESTS)
         return done["requests"], done["requests_per_s"]
 
     def produce(load: Loader, name: str) -> tuple[float, float]:
-        done = load.bulk(name, PARTITIONS, sizes.messages_1k // 2, 1024)
+        bench.warm_pages(2 * _BULK_BYTES)  # what the kernel takes for new ones would hide the rest
+        done = load.bulk(name, PARTITIONS, _BULK_BYTES // 1024, 1024)
         return done.gigabytes, done.megabytes_per_s
 
-    try:
-        plain.start()
-        counting.start()
-        small = _compare(bench, plain, counting, requests, _REQUEST_ROUNDS)
-        bulk = _compare(bench, plain, counting, produce, _PRODUCE_ROUNDS)
-    finally:
-        counting.remove()
+    small = _compare(bench, requests)
+    bulk = _compare(bench, produce)
     return {
         "requests_cpu_percent": 100 * (small[0] - 1),
         "requests_rate_percent": 100 * small[1],
@@ -62,23 +59,33 @@ def _cost(bench: Bench) -> dict[str, float]:
     }
 
 
-def _compare(bench: Bench, plain: Peer, counting: Peer, load: Load, rounds: int) -> tuple[float, float]:
-    """CPU of the one that counts for a unit of work, and its rate, as multiples of the other's: medians of
-    several rounds, in which now the one and now the other is the first.
+def _compare(bench: Bench, load: Load) -> tuple[float, float]:
+    """CPU of a broker that counts for a unit of work, and its rate, as multiples of one that does not: the
+    medians over all pairs of brokers.
     """
+    found = [_compare_pair(bench, load, bench.peer.folder / f"pair-{number}") for number in range(_PAIRS)]
+    return median(cost for cost, _ in found), median(rate for _, rate in found)
+
+
+def _compare_pair(bench: Bench, load: Load, folder: Path) -> tuple[float, float]:
+    plain, counting = Mainstem(folder / "plain"), Mainstem(folder / "counting", ("--metrics-port", "0"))
     costs, rates = [], []
-    for number in range(rounds + 1):
-        measured: dict[Peer, tuple[float, float]] = {}
-        for peer in (plain, counting) if number % 2 else (counting, plain):
-            # A new one each time, on warm pages: what the kernel takes for new ones would hide the rest.
-            with topic(peer, f"metrics-{number}", PARTITIONS) as name:
-                bench.warm_pages()
-                before_ns = procfs.cpu_ns(peer.pid)
-                units, rate = load(Loader(bench.load.tools, peer), name)
-                measured[peer] = ((procfs.cpu_ns(peer.pid) - before_ns) / units, rate)
-        if number:  # the first round warms up
-            costs.append(measured[counting][0] / measured[plain][0])
-            rates.append(measured[counting][1] / measured[plain][1])
+    try:
+        plain.start()
+        counting.start()
+        for number in range(1 + _ROUNDS):
+            measured: dict[Peer, tuple[float, float]] = {}
+            for peer in (plain, counting) if number % 2 else (counting, plain):
+                with topic(peer, f"metrics-{number}", PARTITIONS) as name:
+                    before_ns = procfs.cpu_ns(peer.pid)
+                    units, rate = load(Loader(bench.load.tools, peer), name)
+                    measured[peer] = ((procfs.cpu_ns(peer.pid) - before_ns) / units, rate)
+            if number:  # the first round warms up
+                costs.append(measured[counting][0] / measured[plain][0])
+                rates.append(measured[counting][1] / measured[plain][1])
+    finally:
+        plain.remove()
+        counting.remove()
     return median(costs), median(rates)
 
 

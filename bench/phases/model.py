@@ -85,9 +85,9 @@ class Bench:
     load: Loader
     sizes: Sizes
 
-    def warm_pages(self) -> None:
+    def warm_pages(self, bytes_written: int = _WARM_BYTES) -> None:
         """To be called right before a load that writes: its pages are then warm, whatever ran before."""
-        warm_pages(self.peer.data_dir.parent, _WARM_BYTES)
+        warm_pages(self.peer.data_dir.parent, bytes_written)
 
 
 def warm_up_records(bench: Bench) -> None:
