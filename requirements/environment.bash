@@ -22,6 +22,9 @@ apt_install() {
     apt-get -qq update >&2 && apt-get "${options[@]}" install "$@" >&2
 }
 
+# apt_offers PACKAGE: whether it could be installed. To be known is not enough: others may only refer to it.
+apt_offers() { apt-get -qq --simulate install "$1" >/dev/null 2>&1; }
+
 # find_python: prints a Python of at least 3.11, one that can make environments if there is one.
 find_python() {
     local name check
@@ -144,9 +147,9 @@ need_java() {
         fail "Spark needs Java 17 or later, and JAVA_HOME ($JAVA_HOME) has none: set it to a newer one, or unset it"
     is_debian_root ||
         fail "Spark needs Java 17 or later, which was not found: install it (Debian, Ubuntu: apt install default-jre-headless)"
-    apt-cache show default-jre-headless >/dev/null 2>&1 || apt-get -qq update >&2 || true
+    apt_offers default-jre-headless || apt-get -qq update >&2 || true
     for package in openjdk-21-jre-headless openjdk-17-jre-headless default-jre-headless; do
-        ! apt-cache show "$package" >/dev/null 2>&1 || break
+        ! apt_offers "$package" || break
     done
     say "installing $package, which Spark runs on (once) ..."
     apt_install "$package" && (($(java_version) >= 17)) ||
