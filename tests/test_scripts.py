@@ -106,6 +106,58 @@ def test_an_old_java_is_refused_in_one_line_where_spark_would_start(checkout: Pa
     subprocess.run([command, "up"], env=old, capture_output=True, check=True)
 
 
+def _debian_without_java(folder: Path, offered: str) -> dict[str, str]:
+    """The commands of this machine, but no Java, and an apt of which root can install one package."""
+    folder.mkdir()
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for command in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = folder / command.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(command)
+    java = Path(_java(folder / "offered", "17.0.1")["JAVA_HOME"], "bin", "java")
+    scripts = {
+        "id": "echo 0",
+        "apt-cache": "exit 0",
+        "apt-get": f"""
+            case "$*" in
+                *--simulate*{offered}) ;;
+                *install*{offered}) cp "{java}" "{folder}" ;;
+                *) exit 100 ;;
+            esac""",
+    }
+    for name in ("java", *scripts):
+        (folder / name).unlink(missing_ok=True)
+    for name, text in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    environment = {**os.environ, "PATH": str(folder)}
+    environment.pop("JAVA_HOME", None)
+    return environment
+
+
+@pytest.mark.parametrize("offered", ["openjdk-21-jre-headless", "openjdk-17-jre-headless"])
+def test_root_of_a_debian_machine_gets_the_java_that_apt_offers(
+    checkout: Path, tmp_path: Path, offered: str
+) -> None:
+    environment = _debian_without_java(tmp_path / "bin", offered)
+    done = subprocess.run(
+        [checkout / "mainstem", "demo"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['demo']\n"
+    assert f"mainstem: installing {offered}, which Spark runs on (once) ..." in done.stderr
+
+
+def test_where_apt_offers_no_java_one_line_says_what_to_install(checkout: Path, tmp_path: Path) -> None:
+    environment = _debian_without_java(tmp_path / "bin", "something-else")
+    failed = subprocess.run(
+        [checkout / "mainstem", "demo"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.splitlines()[-1].startswith(
+        "mainstem: could not install Java 17 or later: install it"
+    )
+
+
 def test_several_uses_at_once_after_an_interrupted_set_up_make_one_environment(checkout: Path) -> None:
     (checkout / ".venv" / "bin").mkdir(parents=True)
     (checkout / ".venv" / "mainstem-unfinished").touch()
