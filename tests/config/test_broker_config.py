@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainstem.config import BrokerConfig, ConfigError, ConfigSource
+from mainstem.config import BrokerConfig, ConfigError, ConfigSource, describe_cluster_default
 from mainstem.config.tables import BROKER_SETTINGS
 
 
@@ -57,6 +57,8 @@ def test_an_altered_value_that_cannot_be_used_leaves_the_former_in_force_and_is_
     config = BrokerConfig({"message.max.bytes": "1000"}).with_dynamic({"message.max.bytes": "-5"})
     assert config.get("message.max.bytes") == 1000
     assert config.dynamic_errors == ("message.max.bytes: -5 is out of range; allowed: 0 or more",)
+    assert config.source("message.max.bytes") is ConfigSource.STATIC_BROKER_CONFIG
+    assert describe_cluster_default(BrokerConfig().with_dynamic({}, {"message.max.bytes": "-5"})) == []
 
 
 def test_a_given_value_that_cannot_be_used_is_an_error() -> None:

@@ -63,6 +63,7 @@ def test_text_becomes_a_typed_value(kind: ConfigType, text: str, value: Value) -
         (BOOLEAN, ""),
         (DOUBLE, "1_0"),
         (DOUBLE, "half"),
+        (DOUBLE, "\u0665"),
     ],
 )
 def test_text_of_the_wrong_type_is_refused_with_the_settings_name(kind: ConfigType, text: str) -> None:
@@ -70,6 +71,18 @@ def test_text_of_the_wrong_type_is_refused_with_the_settings_name(kind: ConfigTy
         _setting(kind).parse(text)
     assert raised.value.setting == "some.name"
     assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "inf", "1e999"])
+@pytest.mark.parametrize(
+    ("valid", "allowed"), [(None, "any other number"), (between(0, 1), "0 to 1"), (at_least(0), "0 or more")]
+)
+def test_numbers_that_are_not_finite_are_refused_with_the_range(
+    text: str, valid: Validator | None, allowed: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        _setting(DOUBLE, valid).parse(text)
+    assert raised.value.message == f"some.name: {text} is not a finite number; allowed: {allowed}"
 
 
 def test_a_value_out_of_range_is_refused_with_name_value_and_range() -> None:
@@ -95,8 +108,6 @@ def test_a_value_that_the_type_cannot_hold_is_refused_with_the_settings_own_rang
         (0.0001, "1.0E-4"),
         (9999999.0, "9999999.0"),
         (120000000.0, "1.2E8"),
-        (float("inf"), "Infinity"),
-        (float("nan"), "NaN"),
     ],
 )
 def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:

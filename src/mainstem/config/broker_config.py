@@ -33,22 +33,21 @@ class BrokerConfig:
         dynamic_default: Mapping[str, str] = _NONE,
     ) -> None:
         self._node_defaults = MappingProxyType(dict(defaults))
+        errors: list[str] = []
         # Most important first, the order of DescribeConfigs' synonyms.
         self._layers: Layers = (
-            (ConfigSource.DYNAMIC_BROKER_CONFIG, MappingProxyType(_canonical(dynamic_broker))),
-            (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, MappingProxyType(_canonical(dynamic_default))),
+            (ConfigSource.DYNAMIC_BROKER_CONFIG, MappingProxyType(_usable(dynamic_broker, errors))),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, MappingProxyType(_usable(dynamic_default, errors))),
             (ConfigSource.STATIC_BROKER_CONFIG, MappingProxyType(_with_both_ids(_canonical(static)))),
         )
         values = dict(_DEFAULTS)
         values.update(_parse(self._node_defaults))
-        values.update(_parse(self._layers[2][1]))
-        errors: list[str] = []
-        for _, layer in (self._layers[1], self._layers[0]):
-            _parse_leniently(layer, values, errors)
+        for _, layer in reversed(self._layers):
+            values.update(_parse(layer))
         if values["broker.id"] == _DEFAULTS["broker.id"]:
             values["broker.id"] = values["node.id"]
         self._values = values
-        # Altered values that could not be used: kept values stay in force and the broker logs these lines.
+        # Altered values that cannot be used count as not given, and the broker logs these lines.
         self.dynamic_errors = tuple(errors)
         self._log_defaults: LogConfig | None = None
 
@@ -134,10 +133,14 @@ def _parse(layer: Mapping[str, str]) -> dict[str, Value]:
     }
 
 
-def _parse_leniently(layer: Mapping[str, str], values: dict[str, Value], errors: list[str]) -> None:
-    for name, text in layer.items():
+def _usable(altered: Mapping[str, str], errors: list[str]) -> dict[str, str]:
+    """What can be used of the values that were altered, perhaps under another version with other rules."""
+    layer = _canonical(altered)
+    for name, text in list(layer.items()):
         try:
             if name in BROKER_SETTINGS:
-                values[name] = BROKER_SETTINGS[name].parse(text)
+                BROKER_SETTINGS[name].parse(text)
         except ConfigError as error:
             errors.append(error.message)
+            del layer[name]
+    return layer

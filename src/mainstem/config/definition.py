@@ -182,11 +182,16 @@ class Setting(Struct, frozen=True):
 
     def _double(self, text: str) -> float:
         try:
-            if "_" in text:
+            if "_" in text or not text.isascii():
                 raise ValueError
-            return float(text)
+            value = float(text)
         except ValueError:
             raise ConfigError(f'{self.name}: "{text}" is not a number{self._hint()}', self.name) from None
+        if not isfinite(value):
+            # Kafka takes these, and then computes with them: no comparison and no rate means anything.
+            hint = self._hint() or "; allowed: any other number"
+            raise ConfigError(f"{self.name}: {text} is not a finite number{hint}", self.name)
+        return value
 
     def _shown(self, text: str) -> str:
         if self.sensitive:
@@ -205,8 +210,6 @@ def split_list(text: str) -> tuple[str, ...]:
 
 def java_double(value: float) -> str:
     """A double in the digits Java prints, because DescribeConfigs answers are compared as text."""
-    if not isfinite(value):
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(value)]
     magnitude = abs(value)
     if magnitude == 0 or 1e-3 <= magnitude < 1e7:
         return repr(value)
