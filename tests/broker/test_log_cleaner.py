@@ -218,11 +218,11 @@ def test_transactions_go_on_after_the_compaction_of_their_topic(tmp_path: Path) 
         assert "ERROR" not in broker.log
 
 
-@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("threads", [0, 2, 8])
 def test_as_many_processes_clean_as_the_settings_say(tmp_path: Path, threads: int) -> None:
     with Broker({**_SETTINGS, "log.cleaner.threads": threads}, data_dir=tmp_path / "data") as broker:
         target = _target(broker)
-        topics = [target.create_topic(configs=_COMPACT) for _ in range(3)]
+        topics = [target.create_topic(configs=_COMPACT) for _ in range(3 * max(1, threads // 2))]
         for topic in topics:
             _write(target, topic, 50)
         if threads:

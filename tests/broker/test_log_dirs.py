@@ -19,6 +19,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import iter_headers
 from mainstem.records.record import Record, build_batch, iter_records
+from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.testing import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
@@ -301,11 +302,15 @@ async def test_a_partition_moves_while_it_is_compacted(
     for name in ("two", "one", "two"):
         for _ in range(100):
             await write()
+        clean_offset = broker.node.cleaner.clean_offset_of(log)
         assert await move(client, topic.name, tmp_path / name) == 0
         while broker.node.log_manager.moves:
             await write()
         assert Path(log.directory).parent.name == name
+        assert clean_offset is not None
+        assert (broker.node.cleaner.clean_offset_of(log) or 0) >= clean_offset
     await until_moved(broker)
+    assert read_offsets(tmp_path / "one" / CLEANER_OFFSETS) == {}
     assert broker.node.cleaner.uncleanable == {}
     assert broker.node.log_manager.online_dirs == broker.node.log_manager.dirs
     await broker.restart()

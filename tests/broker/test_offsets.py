@@ -135,6 +135,8 @@ async def test_delete_records_refuses_what_is_not_there(client: Client) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     compacted = await create_topic(client, configs={"cleanup.policy": "compact"})
     assert (await delete_to(client, compacted, 0)).error_code == ErrorCode.POLICY_VIOLATION
+    kept = await create_topic(client, configs={"cleanup.policy": ""})
+    assert (await delete_to(client, kept, 0)).low_watermark == 0
 
 
 async def test_the_new_start_survives_a_restart(make_broker: MakeBroker, connect: Connect) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from mainstem.config import LogConfig
 from mainstem.storage.environment import LogEnvironment
@@ -30,6 +31,15 @@ def test_age_counts_from_the_first_batch_by_timestamps(tmp_path: Path) -> None:
     assert len(log.segments) == 1
     append(log, timestamp=NOW_MS + HOUR_MS + 1)
     assert log.bases == [0, 2]
+
+
+def test_what_must_be_compacted_soon_does_not_stay_in_the_active_segment(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"segment_ms": 100 * HOUR_MS, "max_compaction_lag_ms": HOUR_MS}
+    for policy, bases in (("compact", [0, 2]), ("delete", [0])):
+        log = open_log(tmp_path / policy, cleanup_policy=(policy,), **settings)
+        for timestamp in (NOW_MS - 3 * HOUR_MS, NOW_MS - 2 * HOUR_MS, NOW_MS):
+            append(log, key=b"k", timestamp=timestamp)
+        assert log.bases == bases
 
 
 def test_without_timestamps_the_clock_counts(tmp_path: Path) -> None:

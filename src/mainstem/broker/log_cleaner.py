@@ -7,18 +7,21 @@ does not keep others from being cleaned.
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.log_cleaner_process import CleanerLostError, CleanerProcess
 from mainstem.broker.partition import Partition
 from mainstem.broker.retention import remove_old_segments
+from mainstem.broker.slices import Slices
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.cleaner import swap
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Finished, Limits, job_for
-from mainstem.storage.cleaner.selection import Candidate, examine, filthiest
+from mainstem.storage.cleaner.selection import Candidate, examine, filthiest_last
 from mainstem.storage.log import Log
 from mainstem.storage.segment import Segment
 
@@ -29,7 +32,9 @@ logger = logging.getLogger(__name__)
 
 # After so many processes that died over it a log counts as one that cannot be cleaned.
 _LOSSES_MAX: Final = 3
-_LOGS_PER_TURN: Final = 100
+# At most one part in so many of the time goes into the search for what to clean.
+_SEARCH_FACTOR: Final = 10
+_REMOVAL_SECONDS_MIN: Final = 0.1
 
 
 class CleanerTotals:
@@ -62,6 +67,11 @@ class LogCleaner:
         self.uncleanable: dict[Log, str] = {}
         # What a log looked like when there was nothing to do in it and time alone would not change that.
         self._in_order: dict[Log, tuple[object, ...]] = {}
+        # What the last search found and nobody has begun with, the filthiest last; when the next search is.
+        self._found: list[Partition] = []
+        self._search_due = 0.0
+        self._search_not_before = 0.0
+        self._removal_due = 0.0
         self.totals = CleanerTotals()
         self._limits = self.limits()
         self._wake = asyncio.Event()
@@ -103,6 +113,16 @@ class LogCleaner:
         offset = self._checkpoint.offset_of(log)
         return examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
 
+    def clean_offset_of(self, log: Log) -> int | None:
+        """Up to where a log is clean; None when it was never cleaned."""
+        return self._checkpoint.offset_of(log)
+
+    def relocated(self, log: Log, clean_offset: int | None) -> Callable[[], None]:
+        """A log is in another directory now, and as clean as it was before. What is returned writes it down,
+        and belongs into a thread.
+        """
+        return self._checkpoint.relocated(log, clean_offset)
+
     def reconfigured(self) -> None:
         """The settings may be others now. What is being cleaned under other limits begins again."""
         limits = self.limits()
@@ -110,6 +130,7 @@ class LogCleaner:
             self._limits = limits
             for task in self._cleaning.values():
                 task.cancel()
+        self._search_due = self._removal_due = 0.0
         self._wake.set()
 
     def limits(self) -> Limits:
@@ -134,18 +155,25 @@ class LogCleaner:
                 logger.exception("cannot choose a log to clean; it is tried again")
             if not self._cleaning:
                 await self._end_idle()  # it holds a hundred megabytes for nothing
-            try:
-                async with asyncio.timeout(self._node.config.get("log.cleaner.backoff.ms") / 1000):
+            due = min(self._removal_due, self._search_due) if self._is_another_wanted() else self._removal_due
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
             self._wake.clear()
 
-    async def _begin_what_is_due(self) -> None:
+    def _backoff_seconds(self) -> float:
+        return float(self._node.config.get("log.cleaner.backoff.ms") / 1000)
+
+    def _is_another_wanted(self) -> bool:
         config = self._node.config
-        await self._forget_deleted()
-        while config.get("log.cleaner.enable") and len(self._cleaning) < config.get("log.cleaner.threads"):
-            found = await self._filthiest()
+        enabled, processes = config.get("log.cleaner.enable"), config.get("log.cleaner.threads")
+        return bool(enabled and len(self._cleaning) < processes)
+
+    async def _begin_what_is_due(self) -> None:
+        while self._is_another_wanted():
+            if self._node.loop.time() >= self._search_due:
+                await self._search()
+            found = self._next_found()
             if found is None:
                 return
             partition, candidate = found
@@ -156,23 +184,36 @@ class LogCleaner:
 
     def _ended(self, partition: Partition, task: asyncio.Task[None]) -> None:
         del self._cleaning[partition.log]
+        if not self._found:
+            # There may be more to clean in it; else the wait for the next search is worth more than its cost.
+            self._search_due = min(self._search_due, self._search_not_before)
         self._wake.set()
 
-    async def _filthiest(self) -> tuple[Partition, Candidate] | None:
-        partitions: dict[Log, Partition] = {}
-        candidates: list[Candidate] = []
+    async def _search(self) -> None:
+        """Find all logs that are worth cleaning. With many partitions it takes a while, so that they are all
+        cleaned, or some time has passed, before the next search.
+        """
+        loop, slices = self._node.loop, Slices()
+        self._search_due = loop.time() + self._backoff_seconds()
+        found: dict[Candidate, Partition] = {}
         for partition in list(self._node.replicas.all()):
-            log = partition.log
-            if len(log.bases) == 1 or not log.config.compact or not self._may_be_cleaned(partition):
-                continue
+            await slices.breathe()
             candidate = self._examine(partition)
             if candidate is not None:
-                partitions[log] = partition
-                candidates.append(candidate)
-            if len(candidates) % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
-                await asyncio.sleep(0)
-        chosen = filthiest(candidate for candidate in candidates if candidate.log not in self._cleaning)
-        return None if chosen is None else (partitions[chosen.log], chosen)
+                found[candidate] = partition
+        self._found = [found[candidate] for candidate in filthiest_last(found)]
+        pause_seconds = min(self._backoff_seconds(), _SEARCH_FACTOR * slices.busy_seconds)
+        self._search_not_before = loop.time() + pause_seconds
+        if self._search_due:  # else the settings were changed meanwhile
+            self._search_due = max(self._search_due, self._search_not_before)
+
+    def _next_found(self) -> tuple[Partition, Candidate] | None:
+        while self._found:
+            partition = self._found.pop()
+            candidate = self._examine(partition)
+            if candidate is not None and candidate.is_worth_cleaning:
+                return partition, candidate
+        return None
 
     def _may_be_cleaned(self, partition: Partition) -> bool:
         log = partition.log
@@ -187,8 +228,12 @@ class LogCleaner:
         )
 
     def _examine(self, partition: Partition) -> Candidate | None:
-        """What there is to clean in a log; None when nothing has changed since there was nothing to do."""
+        """What there is to clean in a log; None when it may not be cleaned, or is as it was when there was
+        nothing to do.
+        """
         log = partition.log
+        if len(log.bases) == 1 or not log.config.compact or not self._may_be_cleaned(partition):
+            return None
         appearance = (log.active_segment, log.config, len(log.bases))
         if self._in_order.get(log) == appearance:
             return None
@@ -216,7 +261,13 @@ class LogCleaner:
         """Compacted logs lose what is before their start, and by age and size where `delete` is a policy too.
         It is done here, as in Kafka, so that nobody else takes segments away while they are cleaned.
         """
+        if self._node.loop.time() < self._removal_due:
+            return
+        self._removal_due = self._node.loop.time() + max(self._backoff_seconds(), _REMOVAL_SECONDS_MIN)
+        await self._forget_deleted()
+        slices = Slices()
         for partition in list(self._node.replicas.all()):
+            await slices.breathe()
             config = partition.log.config
             if not config.compact or self.is_cleaning(partition.log):
                 continue

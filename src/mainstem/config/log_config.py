@@ -62,6 +62,13 @@ class LogConfig(Struct, frozen=True):
         return "delete" in self.cleanup_policy
 
     @property
+    def max_segment_ms(self) -> int:
+        """How old a segment gets before the next append begins another. What `max.compaction.lag.ms` wants
+        cleaned must not stay in the active one.
+        """
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
+    @property
     def log_append_time(self) -> bool:
         return self.message_timestamp_type == "LogAppendTime"
 

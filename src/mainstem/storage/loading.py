@@ -64,7 +64,7 @@ def open_log(
         recovery_point, closed_well = min(recovery_point, end_offset), False
         names = set()
         segments = list_segments(path, environment.handles, now_ms, names)
-    segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
+    segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.max_segment_ms)
     log = Log(
         path,
         topic,

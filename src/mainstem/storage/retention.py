@@ -86,6 +86,7 @@ def _beyond_age(log: "Log", now_ms: int) -> _Predicate:
                 "%s keeps its segment %d although retention.ms may be over: a record in it is stamped %d ms "
                 "ahead of the clock",
                 log.name, segment.base_offset, timestamp - now_ms,
+                extra=about(log, offset=segment.base_offset),
             )  # fmt: skip
         return now_ms - timestamp > retention_ms
 

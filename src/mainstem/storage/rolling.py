@@ -46,7 +46,7 @@ def _is_old(log: "Log", segment: Segment, max_timestamp: int, now_ms: int) -> bo
     """By the timestamps of its first batch and the new one; by the clock when batches have none."""
     first = segment.first_timestamp()
     waited_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
-    return waited_ms > log.config.segment_ms - segment.jitter_ms
+    return waited_ms > log.config.max_segment_ms - segment.jitter_ms
 
 
 def _decide_roll(log: "Log", segment: Segment) -> None:
@@ -54,7 +54,7 @@ def _decide_roll(log: "Log", segment: Segment) -> None:
     segment.load_max_timestamp()
     first = segment.first_timestamp()
     if first >= 0:
-        segment.roll_timestamp = first + log.config.segment_ms - segment.jitter_ms
+        segment.roll_timestamp = first + log.config.max_segment_ms - segment.jitter_ms
 
 
 def roll(log: "Log", now_ms: int, base_offset: int) -> Segment:
@@ -78,5 +78,5 @@ def new_segment(log: "Log", base_offset: int, now_ms: int) -> Segment:
     config, environment = log.config, log.environment
     preallocate_bytes = config.segment_bytes if config.preallocate else 0
     segment = Segment.create(log.directory, base_offset, now_ms, environment.handles, preallocate_bytes)
-    segment.jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.segment_ms)
+    segment.jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.max_segment_ms)
     return segment

@@ -1,5 +1,6 @@
 """The small parts of compaction: groups of segments, the throttle, the checkpoint, the hash."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,22 @@ def test_a_deleted_log_leaves_the_checkpoint(tmp_path: Path) -> None:
     manager = _manager(tmp_path)
     checkpoint = CleanerCheckpoint(manager)
     assert {log.partition: checkpoint.offset_of(log) for log in manager} == {0: None, 1: 90, 2: 90}
+    manager.close()
+
+
+def test_several_cleanings_that_end_at_once_leave_the_newest_checkpoint(tmp_path: Path) -> None:
+    manager = _manager(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)
+    append(log, 1000)
+    checkpoint = CleanerCheckpoint(manager)
+    for first in range(0, 900, 100):
+        writes = [checkpoint.moved_to(log, offset) for offset in range(first, first + 100)]
+        with ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(write) for write in reversed(writes)]:
+                done.result()
+    log_dir = manager.dir_of(log)
+    assert log_dir.health.failure is None
+    assert log_dir.read_checkpoint(CLEANER_OFFSETS) == {("t", 0): 899}
     manager.close()
 
 

@@ -35,7 +35,7 @@ def _delete(ctx: RequestContext, topic: str, part: DeleteRecordsPartition) -> De
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
         partition = ctx.node.replicas.by_topic(topic, part.partition_index)
         log = partition.log
-        if not log.config.delete:
+        if log.config.compact and not log.config.delete:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only; its records cannot be deleted"
             )

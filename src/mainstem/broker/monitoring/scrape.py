@@ -7,16 +7,15 @@ of the time goes into it: a text is given out again until ten times as long has 
 
 import asyncio
 from collections.abc import Callable, Iterator
-from time import perf_counter
 from typing import Final
 
+from mainstem.broker.slices import Slices
 from mainstem.metrics import Exposition, label
 
 # Adds families to an exposition. It yields where it may be interrupted, at least every millisecond, and must
 # then expect that things have changed: it may not hold an iterator over something of the node.
 Collector = Callable[[Exposition], Iterator[None]]
 
-_SLICE_SECONDS: Final = 0.001
 _REUSE_FACTOR: Final = 10
 SAMPLES_PER_FAMILY_MAX: Final = 100_000
 
@@ -57,15 +56,10 @@ class Scraper:
     async def _scrape(self) -> list[bytes]:
         exposition = Exposition(self._samples_max)
         chunks: list[bytes] = []
-        busy_seconds = 0.0
-        began = perf_counter()
+        slices = Slices()
         for _ in self._steps(exposition, chunks):
-            taken = perf_counter() - began
-            if taken >= _SLICE_SECONDS:
-                busy_seconds += taken
-                await asyncio.sleep(0)
-                began = perf_counter()
-        busy_seconds += perf_counter() - began
+            await slices.breathe()
+        busy_seconds = slices.busy_seconds
         self.scrapes += 1
         self.busy_seconds += busy_seconds
         self._last = chunks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mainstem.config.definition import INT64_MAX
+from mainstem.logs import about
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log
@@ -42,10 +43,10 @@ class Candidate(Struct, frozen=True):
         return self.is_due or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
-def filthiest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The one with the largest share of dirty bytes among those that are worth it."""
+def filthiest_last(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that are worth it, by their share of dirty bytes."""
     worth_it = [candidate for candidate in candidates if candidate.is_worth_cleaning]
-    return max(worth_it, key=lambda candidate: candidate.ratio, default=None)
+    return sorted(worth_it, key=lambda candidate: candidate.ratio)
 
 
 def first_dirty_offset(log: "Log", checkpoint: int | None) -> int:
@@ -57,12 +58,14 @@ def first_dirty_offset(log: "Log", checkpoint: int | None) -> int:
             logger.warning(
                 "%s was clean up to %d, which is before its start; it counts as dirty from %d on",
                 log.name, checkpoint, log.log_start_offset,
+                extra=about(log, offset=checkpoint),
             )  # fmt: skip
         return log.log_start_offset
     if checkpoint > log.log_end_offset:
         logger.warning(
             "%s was clean up to %d, but ends at %d; all of it counts as dirty",
             log.name, checkpoint, log.log_end_offset,
+            extra=about(log, offset=checkpoint),
         )  # fmt: skip
         return log.log_start_offset
     return checkpoint
