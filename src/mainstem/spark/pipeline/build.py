@@ -7,13 +7,14 @@ step that it is about.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.spark.pipeline import source_views, step_views
+from mainstem.spark.pipeline.connector_options import reader_options
 from mainstem.spark.pipeline.functions import FunctionError
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import FileSource, Pipeline, Step, TopicSource
@@ -31,10 +32,17 @@ class Views(NamedTuple):
     sources: dict[str, SourceFrame]
 
 
+Read = Callable[[SparkSession, dict[str, str]], DataFrame]
+
+
 def build(
-    spark: SparkSession, document: Document, places: Places, definitions: Mapping[str, Definition]
+    spark: SparkSession,
+    document: Document,
+    places: Places,
+    definitions: Mapping[str, Definition],
+    read: Read = source_views.read_topics,
 ) -> Views:
-    """Every view; PipelineError with all that Spark refuses."""
+    """Every view; PipelineError with all that Spark refuses. `read` makes the stream of records."""
     pipeline = document.pipeline
     assert pipeline is not None
     graph = Graph(pipeline, document.folder)
@@ -47,7 +55,10 @@ def build(
         section = "sources" if name in pipeline.sources else "steps"
         try:
             if isinstance(part, TopicSource):
-                frame = _topics(spark, pipeline, name, part, places, definitions[name], views)
+                records = read(spark, reader_options(pipeline, part, places))
+                views.sources[name] = source_views.stage(records, name, part, definitions[name])
+                fail = error_policy(pipeline, part) == "fail"
+                frame = source_views.good_rows(views.sources[name], fail=fail)
             elif isinstance(part, FileSource):
                 frame = source_views.read_file(spark, part, places)
             else:
@@ -65,21 +76,6 @@ def build(
     if problems:
         raise PipelineError(problems)
     return views
-
-
-def _topics(
-    spark: SparkSession,
-    pipeline: Pipeline,
-    name: str,
-    source: TopicSource,
-    places: Places,
-    definition: Definition,
-    views: Views,
-) -> DataFrame:
-    records = source_views.read_topics(spark, source_views.reader_options(pipeline, source, places))
-    frame = source_views.stage(records, name, source, definition)
-    views.sources[name] = frame
-    return source_views.good_rows(frame, fail=error_policy(pipeline, source) == "fail")
 
 
 def error_policy(pipeline: Pipeline, source: TopicSource) -> str:

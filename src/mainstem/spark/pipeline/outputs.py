@@ -19,6 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from mainstem.spark.pipeline import database_table, functions, lake_tables, times, topic_output
 from mainstem.spark.pipeline.addresses import database
 from mainstem.spark.pipeline.build import Views, brief, error_policy
+from mainstem.spark.pipeline.connector_options import as_text, writer_options
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import (
     ConsoleSink,
@@ -34,7 +35,7 @@ from mainstem.spark.pipeline.model import (
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
-from mainstem.spark.pipeline.source_views import as_text, bad_rows
+from mainstem.spark.pipeline.source_views import bad_rows
 
 DEAD_LETTERS = "dead-letters."
 ROWS = "rows"
@@ -134,7 +135,7 @@ class Outputs:
         assert letters is not None
         bad = topic_output.dead_letters(bad_rows(self._views.sources[name]), self._pipeline.name, name)
         checkpoint = self._places.checkpoint_of(query)
-        options = topic_output.writer_options(
+        options = writer_options(
             self._pipeline,
             letters.topic,
             letters.bootstrap,
@@ -149,7 +150,7 @@ class Outputs:
         view = self._views.frames[self._graph.view(sink.source) or sink.source]
         if isinstance(sink, TopicSink):
             records = topic_output.records(view, sink, self._document.folder)
-            options = topic_output.writer_options(
+            options = writer_options(
                 self._pipeline,
                 sink.topic,
                 sink.bootstrap,

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 
 from mainstem.spark.pipeline import ddl, times
 from mainstem.spark.pipeline.arrow_functions import arrow_function
+from mainstem.spark.pipeline.connector_options import as_text
 from mainstem.spark.pipeline.decoders import Decoder
 from mainstem.spark.pipeline.diagnose import Diagnosis
-from mainstem.spark.pipeline.model import FileSource, Options, Pipeline, TopicSource, Watermark
+from mainstem.spark.pipeline.model import FileSource, TopicSource, Watermark
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.schemas import Definition
 
@@ -38,34 +39,6 @@ class SourceFrame(NamedTuple):
     @property
     def on_error(self) -> str | None:
         return self.source.on_error
-
-
-def as_text(options: Options) -> dict[str, str]:
-    """Options as Spark takes them."""
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()
-    }
-
-
-def reader_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str]:
-    """The options of `format("mainstem")` for a source."""
-    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
-    options["kafka.bootstrap.servers"] = places.bootstrap(source.bootstrap)
-    if source.pattern is not None:
-        options["subscribePattern"] = source.pattern
-    else:
-        options["subscribe"] = source.topic or ",".join(source.topics or ())
-    if source.start in ("earliest", "latest"):
-        options["startingOffsets"] = source.start
-    else:
-        options["startingTimestamp"] = str(times.point_ms(source.start))
-        # Where no record is that young, the first run starts at the end.
-        options["startingOffsetsByTimestampStrategy"] = "latest"
-    if source.rate is not None:
-        options["maxOffsetsPerTrigger"] = str(source.rate)
-    options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
-    options["includeHeaders"] = "true"
-    return options | as_text(source.options)
 
 
 def read_topics(spark: SparkSession, options: dict[str, str]) -> DataFrame:

@@ -12,30 +12,9 @@ from mainstem.spark.pipeline import schemas
 from mainstem.spark.pipeline.arrow_functions import arrow_function
 from mainstem.spark.pipeline.decoders import AvroEncoder
 from mainstem.spark.pipeline.letters import AT, OFFSET, PARTITION, PIPELINE, REASON, STEP, TIMESTAMP, TOPIC
-from mainstem.spark.pipeline.model import Pipeline, TopicSink
-from mainstem.spark.pipeline.places import Places
-from mainstem.spark.pipeline.source_views import as_text
+from mainstem.spark.pipeline.model import TopicSink
 
 _RAW_COLUMNS = ("key", "value", "headers", "topic", "partition")
-
-
-def writer_options(
-    pipeline: Pipeline,
-    topic: str,
-    bootstrap: str | None,
-    places: Places,
-    *,
-    exactly_once: bool,
-    checkpoint: str,
-) -> dict[str, str]:
-    """The options of `format("mainstem")` for a sink."""
-    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
-    options["kafka.bootstrap.servers"] = places.bootstrap(bootstrap)
-    options["topic"] = topic
-    options["checkpointLocation"] = checkpoint
-    if exactly_once:
-        options["exactlyOnce"] = "true"
-    return options
 
 
 def records(view: DataFrame, sink: TopicSink, folder: FilePath) -> DataFrame:

@@ -1,0 +1,54 @@
+"""The options of `format("mainstem")` that the sources and sinks of a pipeline stand for. No Spark here."""
+
+from __future__ import annotations
+
+from mainstem.spark.pipeline import times
+from mainstem.spark.pipeline.model import Options, Pipeline, TopicSource
+from mainstem.spark.pipeline.places import Places
+
+
+def as_text(options: Options) -> dict[str, str]:
+    """Options as Spark takes them."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()
+    }
+
+
+def reader_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str]:
+    """The options of `format("mainstem")` for a source."""
+    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    options["kafka.bootstrap.servers"] = places.bootstrap(source.bootstrap)
+    if source.pattern is not None:
+        options["subscribePattern"] = source.pattern
+    else:
+        options["subscribe"] = source.topic or ",".join(source.topics or ())
+    if source.start in ("earliest", "latest"):
+        options["startingOffsets"] = source.start
+    else:
+        options["startingTimestamp"] = str(times.point_ms(source.start))
+        # Where no record is that young, the first run starts at the end.
+        options["startingOffsetsByTimestampStrategy"] = "latest"
+    if source.rate is not None:
+        options["maxOffsetsPerTrigger"] = str(source.rate)
+    options["failOnDataLoss"] = str(source.fail_on_data_loss).lower()
+    options["includeHeaders"] = "true"
+    return options | as_text(source.options)
+
+
+def writer_options(
+    pipeline: Pipeline,
+    topic: str,
+    bootstrap: str | None,
+    places: Places,
+    *,
+    exactly_once: bool,
+    checkpoint: str,
+) -> dict[str, str]:
+    """The options of `format("mainstem")` for a sink."""
+    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    options["kafka.bootstrap.servers"] = places.bootstrap(bootstrap)
+    options["topic"] = topic
+    options["checkpointLocation"] = checkpoint
+    if exactly_once:
+        options["exactlyOnce"] = "true"
+    return options
