@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from mainstem.spark.pipeline import checks_sinks, checks_steps, schemas, times
+from mainstem.spark.pipeline import checks_options, checks_sinks, checks_steps, schemas, times
 from mainstem.spark.pipeline.columns import known_columns
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import DeadLetters, Decode, FileSource, Pipeline, TopicSource, Watermark
@@ -43,6 +43,7 @@ def check(pipeline: Pipeline, folder: FilePath) -> list[Problem]:
     for name, sink in pipeline.sinks.items():
         found += checks_sinks.check_sink(name, sink, context)
     found += checks_sinks.check_together(context)
+    found += checks_options.check_options(context)
     return [*found, *graph.problems()]
 
 
@@ -130,26 +131,6 @@ def _topic_source(source: TopicSource, path: Path, context: Context) -> Iterator
         where: Path = (*path, "watermark")
         yield from bad_span(source.watermark.delay, (*where, "delay"))
         yield from missing_column(source.watermark.column, path[1], (*where, "column"), context, time=True)
-    for key in source.options:
-        yield from _source_option(key, (*path, "options", key))
-
-
-_OWN_KEYS = {
-    "subscribe": "topic or topics",
-    "subscribepattern": "pattern",
-    "startingoffsets": "from",
-    "startingtimestamp": "from",
-    "maxoffsetspertrigger": "rate",
-    "failondataloss": "fail_on_data_loss",
-    "kafka.bootstrap.servers": "bootstrap",
-    "includeheaders": "metadata: [headers]",
-}
-
-
-def _source_option(key: str, path: Path) -> Iterator[Problem]:
-    own = _OWN_KEYS.get(key.lower())
-    if own is not None:
-        yield Problem(path, f"{key} has a key of its own in a pipeline", f"write {own}", at_key=True)
 
 
 def _subscription(source: TopicSource, path: Path) -> Iterator[Problem]:
