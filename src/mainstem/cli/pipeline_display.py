@@ -137,7 +137,8 @@ class TerminalDisplay(Display):
         from rich.console import Group
         from rich.spinner import Spinner
 
-        parts: list[Any] = [Spinner("dots", f" {self._name}: {self._phase}  (Ctrl-C stops it)")]
+        keys = "Ctrl-C again ends it at once" if self._phase.startswith("stopping") else "Ctrl-C stops it"
+        parts: list[Any] = [Spinner("dots", f" {self._name}: {self._phase}  ({keys})")]
         if self._snapshot is not None and self._snapshot.queries:
             parts += [self._sinks(self._snapshot), self._topics(self._snapshot)]
         self._live.update(Group(*parts))

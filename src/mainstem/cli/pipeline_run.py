@@ -157,6 +157,7 @@ class _Run:
         )
         self._runner = Runner(document, places, options, hooks)
         self._written_at = 0.0
+        self._is_asked = False
 
     def go(self, host: str, port: int | None) -> None:
         from mainstem.spark.pipeline.problems import PipelineError
@@ -206,6 +207,9 @@ class _Run:
         return error
 
     def _asked(self, number: int, frame: FrameType | None) -> None:
+        if self._is_asked and number == signal.SIGINT:
+            raise KeyboardInterrupt  # who presses Ctrl-C again does not want to wait for the batch
+        self._is_asked = True
         self._runner.stop()
         self._display.stopping()
 

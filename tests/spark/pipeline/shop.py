@@ -63,7 +63,13 @@ class Shop:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # a group of its own, as a shell gives it: see `interrupt`
         )
+
+    def interrupt(self) -> None:
+        """What a terminal does at Ctrl-C: a signal to the whole group of processes."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGINT)
 
     def wait(self) -> tuple[int, str]:
         """The end of the process: its exit code and what it printed."""

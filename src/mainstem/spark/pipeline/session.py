@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path as FilePath
@@ -76,11 +78,26 @@ def start(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in configuration.items():
         builder = builder.config(key, value)
-    if log is None:
-        return builder.getOrCreate()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stream, _output_into(stream):
-        return builder.getOrCreate()
+    with _interrupts_kept():
+        if log is None:
+            return builder.getOrCreate()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stream, _output_into(stream):
+            return builder.getOrCreate()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """PySpark makes Ctrl-C cancel every job at once; what it does is for who started Spark to say. Java and
+    its Python processes do not hear it: PySpark has Java ignore it, and workers are a group of their own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # PySpark leaves signals alone there, and they cannot be set
+        return
+    kept = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 @contextmanager
