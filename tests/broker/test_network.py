@@ -6,6 +6,8 @@ import struct
 
 import pytest
 
+from mainstem.cluster.image import ResourceType
+from mainstem.cluster.records import ConfigRecord
 from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -17,6 +19,7 @@ from tests.broker.harness import (
     API_VERSIONS,
     Client,
     ConnectionClosedError,
+    alter,
     ask,
     batch,
     create_topic,
@@ -105,6 +108,27 @@ async def test_max_connections_may_be_raised_while_clients_wait(
     waiting.send(API_VERSIONS)
     await alter_broker(first, "max.connections", "2")
     assert (await waiting.receive()).api_keys
+
+
+async def test_a_kept_value_that_would_let_nobody_in_is_ignored(
+    make_broker: MakeBroker, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await make_broker()
+    record = ConfigRecord(ResourceType.BROKER, "", "max.connections", "0")
+    await broker.node.controller.submit(lambda _: (None, [record]))
+    for _ in range(2):
+        assert await (await connect(broker)).is_served()
+        assert caplog.text.count("max.connections: 0 lets nobody in") == 1
+        caplog.clear()
+        await broker.restart()
+    client = await connect(broker)
+    assert await alter(client, ResourceType.BROKER, "", ("max.connections", 1, None)) == 0
+    assert broker.node.image.config(ResourceType.BROKER, "") == {}
+
+
+@pytest.mark.parametrize("resource", ["", "1"])
+async def test_nobody_can_lock_everybody_out(client: Client, resource: str) -> None:
+    assert await alter(client, ResourceType.BROKER, resource, ("max.connections", 0, "0")) == 42
 
 
 async def test_above_max_connections_per_ip_a_new_one_is_closed(

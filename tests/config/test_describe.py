@@ -177,7 +177,7 @@ def test_secrets_never_leave() -> None:
 def test_what_is_not_acted_on_says_so() -> None:
     given = {"listener.name.plaintext.max.connections": "5"}
     broker = {entry.name: entry.doc or "" for entry in describe_broker(_static().with_dynamic(given))}
-    assert broker["max.connections"].endswith("at a time.")
+    assert broker["max.connections"].endswith("at least 1.")
     for name in ("num.io.threads", "listener.name.plaintext.max.connections"):
         assert broker[name].endswith(" Mainstem does not act on this setting.")
     assert not is_acted_on("broker", "listener.name.plaintext.max.connections")

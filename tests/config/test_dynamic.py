@@ -2,7 +2,15 @@
 
 import pytest
 
-from mainstem.config import BrokerConfig, ConfigError, is_list_broker_setting, validate_dynamic_broker
+from mainstem.config import (
+    BrokerConfig,
+    ConfigError,
+    is_list_broker_setting,
+    per_ip_overrides,
+    validate_broker_outcome,
+    validate_dynamic_broker,
+    with_altered,
+)
 from mainstem.config.definition import UpdateMode
 from mainstem.config.tables import BROKER_SETTINGS
 
@@ -63,18 +71,48 @@ def test_a_protection_that_would_be_ignored_is_refused(name: str) -> None:
         validate_dynamic_broker(name, "x")
 
 
-@pytest.mark.parametrize("per_broker", [True, False])
-def test_rules_across_settings_are_checked_on_the_outcome(per_broker: bool) -> None:
-    current = BrokerConfig().with_dynamic({"log.cleaner.max.compaction.lag.ms": "100"})
-    validate_dynamic_broker(
-        "log.cleaner.min.compaction.lag.ms", "100", per_broker=per_broker, current=current
+MIN, MAX = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+
+
+def test_an_outcome_that_contradicts_itself_is_refused() -> None:
+    before = BrokerConfig().with_dynamic({MAX: "100"})
+    validate_broker_outcome(before, before.with_dynamic({MAX: "100"}, {MIN: "100"}), {MIN})
+    validate_broker_outcome(before, before.with_dynamic({MAX: "201", MIN: "200"}), {MIN, MAX})
+    for after in ({MAX: "100", MIN: "101"}, {"log.roll.ms": "0"}):
+        with pytest.raises(ConfigError, match=r"is greater than|out of range"):
+            validate_broker_outcome(before, before.with_dynamic(after), set(after))
+
+
+def test_what_contradicted_itself_before_does_not_keep_anybody_from_other_changes() -> None:
+    before = BrokerConfig().with_dynamic(
+        {"max.connections": "0", MIN: "2", MAX: "1"}, {"max.connections": "0"}
     )
-    with pytest.raises(ConfigError, match=r"\(101\) is greater than"):
-        validate_dynamic_broker(
-            "log.cleaner.min.compaction.lag.ms", "101", per_broker=per_broker, current=current
-        )
-    with pytest.raises(ConfigError, match=r"log\.roll\.ms: 0"):
-        validate_dynamic_broker("log.roll.ms", "0", per_broker=per_broker, current=current)
+    other = before.with_dynamic({"max.connections": "0", MIN: "2", MAX: "1", "log.roll.ms": "5"})
+    validate_broker_outcome(before, other, {"log.roll.ms"})
+    one_step = before.with_dynamic({MIN: "2", MAX: "1"}, {"max.connections": "0"})
+    validate_broker_outcome(before, one_step, set())
+    with pytest.raises(ConfigError, match="lets nobody in"):
+        validate_broker_outcome(before, other, {"max.connections"})
+
+
+def test_altered_values_that_lock_everybody_out_are_ignored_with_a_warning() -> None:
+    start = BrokerConfig({"max.connections": "50", "max.connections.per.ip.overrides": "127.0.0.1:7"})
+    altered = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "", "log.roll.ms": "5"}
+    config, problems = with_altered(start, altered, {"max.connections": "0", "num.io.threads": "x"})
+    assert config.get("max.connections") == 50
+    assert per_ip_overrides(config) == {"127.0.0.1": 7}
+    assert config.get("max.connections.per.ip") == 2**31 - 1
+    assert config.get("log.roll.ms") == 5
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "num.io.threads",
+        "max.connections",
+        "max.connections.per.ip",
+    ]
+    assert all("ignored" in problem for problem in problems)
+
+
+def test_what_contradicts_itself_from_the_start_is_nothing_to_ignore() -> None:
+    assert with_altered(BrokerConfig({MIN: "2", MAX: "1"}), {}, {"log.roll.ms": "5"})[1] == []
 
 
 def test_only_lists_can_be_appended_to() -> None:

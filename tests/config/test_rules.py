@@ -22,7 +22,12 @@ def test_the_defaults_agree() -> None:
         ({"log.roll.ms": "0"}, "log.roll.ms: 0 is out of range; allowed: 1 or more"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms: -1 is out of range; allowed: 0 or more"),
         ({"queued.max.request.bytes": "1000"}, "less than socket.request.max.bytes (104857600)"),
+        ({"max.connections": "0"}, "max.connections: 0 lets nobody in; allowed: 1 or more"),
         ({"max.connections.per.ip": "0"}, "lets nobody in"),
+        ({"log.cleaner.dedupe.buffer.size": "-5"}, "size: -5 is out of range; allowed: more than 1048576"),
+        ({"log.cleaner.dedupe.buffer.size": "1048576"}, "for each of log.cleaner.threads (1)"),
+        ({"log.cleaner.dedupe.buffer.size": "1048576", "log.cleaner.threads": "0"}, "more than 1048576"),
+        ({"log.cleaner.threads": "128"}, "134217728 is out of range"),
         ({"max.connections.per.ip.overrides": "zz"}, '"zz" is not of the form host:count'),
         ({"max.connections.per.ip.overrides": "a:-1"}, "not of the form host:count"),
         ({"group.min.session.timeout.ms": "2000000"}, "is greater than group.max.session.timeout.ms"),
@@ -60,6 +65,12 @@ def test_contradictions_are_refused(properties: dict[str, str], words: str) -> N
 def test_an_unlimited_queue_agrees_with_any_request_size() -> None:
     check_broker_rules(BrokerConfig({"queued.max.request.bytes": "-1"}))
     check_broker_rules(BrokerConfig({"queued.max.request.bytes": "104857600"}))
+
+
+def test_every_cleaner_has_more_than_a_mebibyte() -> None:
+    for threads in ("0", "1", "2", "127"):
+        check_broker_rules(BrokerConfig({"log.cleaner.threads": threads}))
+    check_broker_rules(BrokerConfig({"log.cleaner.dedupe.buffer.size": "1048577"}))
 
 
 def test_limits_for_particular_addresses() -> None:

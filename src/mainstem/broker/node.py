@@ -38,7 +38,7 @@ from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import Endpoint, MetadataImage, ResourceType
 from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.registration import BrokerRegistration
-from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
+from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config, with_altered
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
@@ -433,10 +433,12 @@ class Node:
             self.dead.set()
 
     def _apply_broker_config(self, image: MetadataImage) -> None:
-        self.config = self.config.with_dynamic(
-            image.config(ResourceType.BROKER, str(self.node_id)), image.config(ResourceType.BROKER, "")
+        self.config, problems = with_altered(
+            self.config,
+            image.config(ResourceType.BROKER, str(self.node_id)),
+            image.config(ResourceType.BROKER, ""),
         )
-        for problem in self.config.dynamic_errors:
+        for problem in problems:
             logger.warning(problem)
         self.controller.controller.config = self.config
         self.replicas.apply_config(image, self.config)

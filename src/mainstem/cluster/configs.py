@@ -15,7 +15,11 @@ from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import BrokerConfig, ConfigError, validate_group_configs, validate_topic_configs
 from mainstem.config.describe import describe_topic
-from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
+from mainstem.config.dynamic import (
+    is_list_broker_setting,
+    validate_broker_outcome,
+    validate_dynamic_broker,
+)
 from mainstem.config.resolve import base_setting, canonical_broker_name
 from mainstem.config.topic import append_to_list, canonical_topic_name, is_list_setting, subtract_from_list
 from mainstem.protocol.apis import k33_alter_configs as legacy
@@ -48,6 +52,10 @@ class ConfigChanges:
         self._image = image
         self._config = config
         self._node_id = node_id
+        # Of this broker and of all brokers, as the image has them: they may not be in force yet.
+        self._altered: dict[str, Mapping[str, str]] = {
+            name: image.config(ResourceType.BROKER, name) for name in (str(node_id), "")
+        }
 
     def alter(
         self, resource_type: int, resource_name: str, operations: list[Operation]
@@ -157,16 +165,26 @@ class ConfigChanges:
         current: Mapping[str, str],
         wanted: Mapping[str, str],
     ) -> None:
-        for operation in operations:
-            name = canonical_broker_name(operation.name)
-            if operation.kind == ConfigOperation.DELETE and name not in current:
-                continue
-            try:
-                validate_dynamic_broker(
-                    name, wanted.get(name), per_broker=resource_name != "", current=self._config
-                )
-            except ConfigError as error:
-                raise _invalid(error.message) from error
+        """Each change by itself, and then what all of them together lead to."""
+        given = set()
+        try:
+            for operation in operations:
+                name = canonical_broker_name(operation.name)
+                if operation.kind != ConfigOperation.DELETE:
+                    given.add(name)
+                elif name not in current:
+                    continue
+                validate_dynamic_broker(name, wanted.get(name), per_broker=resource_name != "")
+            altered = {**self._altered, resource_name: wanted}
+            outcome = self._with(altered)
+            validate_broker_outcome(self._with(self._altered), outcome, given)
+        except ConfigError as error:
+            raise _invalid(error.message) from error
+        # What else the request asks for holds together with this.
+        self._altered, self._config = altered, outcome
+
+    def _with(self, altered: Mapping[str, Mapping[str, str]]) -> BrokerConfig:
+        return self._config.with_dynamic(altered[str(self._node_id)], altered[""])
 
 
 def incremental_alter_configs(

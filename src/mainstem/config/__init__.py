@@ -15,7 +15,12 @@ from mainstem.config.describe import (
     describe_topic,
     is_acted_on,
 )
-from mainstem.config.dynamic import is_list_broker_setting, validate_dynamic_broker
+from mainstem.config.dynamic import (
+    is_list_broker_setting,
+    validate_broker_outcome,
+    validate_dynamic_broker,
+    with_altered,
+)
 from mainstem.config.group import group_values, validate_group_configs
 from mainstem.config.listeners import Listener, parse_listeners
 from mainstem.config.log_config import LogConfig
@@ -60,7 +65,9 @@ __all__ = [
     "resolve",
     "subtract_from_list",
     "topic_log_config",
+    "validate_broker_outcome",
     "validate_dynamic_broker",
     "validate_group_configs",
     "validate_topic_configs",
+    "with_altered",
 ]

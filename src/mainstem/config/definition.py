@@ -15,12 +15,15 @@ Value = bool | int | float | str | tuple[str, ...] | None
 
 
 class ConfigError(Exception):
-    """A setting that cannot be used; its text is one line that a person can act on."""
+    """A setting that cannot be used; its text is one line that a person can act on. `others` are the settings
+    that it contradicts.
+    """
 
-    def __init__(self, message: str, setting: str | None = None) -> None:
+    def __init__(self, message: str, setting: str | None = None, *others: str) -> None:
         super().__init__(message)
         self.message = message
         self.setting = setting
+        self.others = others
 
 
 class ConfigType(IntEnum):

@@ -39,6 +39,14 @@ config describe NAME --topic TOPIC` shows all of them.
 
 - A value that a setting cannot have is refused, with what is allowed: `INVALID_CONFIG` for topics and
   groups, `INVALID_REQUEST` for brokers, as Kafka does it. A request changes all that it names, or nothing.
+- Values that contradict each other are refused too: `max.connections=0`, or a least that is greater than the
+  most. What counts is the outcome of all changes of a broker, topic or group in a request, also of those
+  that take a value back. Numbers have to be finite; Kafka takes `NaN` and `Infinity`.
+- An altered value that is kept from before and that the broker would refuse now, because of another version
+  or of another file, counts as not given: the broker starts, serves, and logs a warning until it is unset.
+- `log.cleaner.threads` can be set to any number for which the memory suffices; Kafka refuses more than
+  double and less than half of the present one. 0 rests compaction while the broker runs, which
+  `log.cleaner.enable` cannot do; Kafka refuses it.
 - A name that Kafka does not know is refused, with the nearest that it does. For brokers Kafka keeps such
   names, for its plug-ins; Mainstem has none, so it could only be a typing error.
 - A setting that Mainstem does not act on is kept and shown, because programs written for Kafka set such

@@ -3,7 +3,7 @@
 Each rule is Kafka's; a broken one raises ConfigError. This file must never look at where a value came from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError
@@ -23,17 +23,27 @@ _ORDERED = (
         for low, high in (("min.", "max."), ("min.", ""), ("", "max."))
     ),
 )
+_DEDUPE_BYTES_PER_THREAD = 1 << 20
 # Kafka also loads classes; these are the two that it brings along.
 _ASSIGNORS = ("uniform", "range")
 
 
 def check_broker_rules(cfg: BrokerConfig) -> None:
     """Raise ConfigError for the first rule that the settings break."""
+    for error in broken_rules(cfg):
+        raise error
+
+
+def broken_rules(cfg: BrokerConfig) -> Iterator[ConfigError]:
+    """What the settings contradict each other in."""
     for rule in _RULES:
-        rule(cfg)
+        try:
+            rule(cfg)
+        except ConfigError as error:
+            yield error
     for low, high in _ORDERED:
         if cfg.get(low) > cfg.get(high):
-            raise ConfigError(f"{low} ({cfg.get(low)}) is greater than {high} ({cfg.get(high)})", low)
+            yield ConfigError(f"{low} ({cfg.get(low)}) is greater than {high} ({cfg.get(high)})", low, high)
 
 
 def per_ip_overrides(cfg: BrokerConfig) -> dict[str, int]:
@@ -99,11 +109,28 @@ def _queue_holds_a_request(cfg: BrokerConfig) -> None:
 
 
 def _somebody_can_connect(cfg: BrokerConfig) -> None:
+    """Otherwise nobody could ever take the setting back."""
+    if cfg.get("max.connections") == 0:
+        raise ConfigError("max.connections: 0 lets nobody in; allowed: 1 or more", "max.connections")
     overrides = per_ip_overrides(cfg)
     if cfg.get("max.connections.per.ip") == 0 and not overrides:
         raise ConfigError(
             "max.connections.per.ip: 0 lets nobody in unless max.connections.per.ip.overrides names somebody",
             "max.connections.per.ip",
+            "max.connections.per.ip.overrides",
+        )
+
+
+def _cleaners_have_memory(cfg: BrokerConfig) -> None:
+    """Kafka divides by the threads and so cannot do with none; here that switches compaction off."""
+    name = "log.cleaner.dedupe.buffer.size"
+    size, threads = cfg.get(name), cfg.get("log.cleaner.threads")
+    if size // max(1, threads) <= _DEDUPE_BYTES_PER_THREAD:
+        raise ConfigError(
+            f"{name}: {size} is out of range; allowed: more than {_DEDUPE_BYTES_PER_THREAD} for each of "
+            f"log.cleaner.threads ({threads})",
+            name,
+            "log.cleaner.threads",
         )
 
 
@@ -114,6 +141,7 @@ def _sessions_outlast_heartbeats(cfg: BrokerConfig) -> None:
             raise ConfigError(
                 f"{heartbeat} ({cfg.get(heartbeat)}) is not less than {session} ({cfg.get(session)})",
                 heartbeat,
+                session,
             )
 
 
@@ -140,6 +168,7 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _cordoned_are_log_dirs,
     _queue_holds_a_request,
     _somebody_can_connect,
+    _cleaners_have_memory,
     _sessions_outlast_heartbeats,
     _classic_groups_are_served,
     _assignors_are_known,

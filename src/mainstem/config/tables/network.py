@@ -74,7 +74,7 @@ SETTINGS = (
         "max.connections",
         INT,
         INT32_MAX,
-        "The most connections that the broker holds at a time.",
+        "The most connections that the broker holds at a time, at least 1.",
         at_least(0),
         update=CLUSTER_WIDE,
         acted_on=True,
