@@ -16,7 +16,9 @@ def as_text(options: Options) -> dict[str, str]:
 
 def reader_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str]:
     """The options of `format("mainstem")` for a source."""
-    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    # What an aborted transaction left behind, such as a batch that another pipeline ran again, is no data.
+    options = {"kafka.isolation.level": "read_committed"}
+    options |= {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
     options["kafka.bootstrap.servers"] = places.bootstrap(source.bootstrap)
     if source.pattern is not None:
         options["subscribePattern"] = source.pattern
