@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.testing import Broker
 
@@ -33,16 +35,22 @@ def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_segments_of_internal_topics_are_not_smaller_than_any_topic_allows() -> None:
+def test_segments_of_internal_topics_are_not_smaller_than_any_topic_allows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         small = {"offsets.topic.segment.bytes": 1, "transaction.state.log.segment.bytes": 1000}
         async with Broker.in_process(small) as broker:
-            await broker.node.groups.ensure_topic()
-            await broker.node.transactions.ensure_topic()
+            await asyncio.gather(*(broker.node.groups.ensure_topic() for _ in range(6)))
+            await asyncio.gather(*(broker.node.transactions.ensure_topic() for _ in range(6)))
             sizes = {
                 partition.topic: partition.log.config.segment_bytes
                 for partition in broker.node.replicas.all()
             }
             assert sizes == {CONSUMER_OFFSETS: 1 << 20, TRANSACTION_STATE: 1 << 20}
+            warnings = [entry.message for entry in caplog.records if entry.levelname == "WARNING"]
+            assert warnings == [
+                f"{name} is {asked}: 1048576 is taken, the least for a topic" for name, asked in small.items()
+            ]
 
     asyncio.run(asyncio.wait_for(main(), 60))

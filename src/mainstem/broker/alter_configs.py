@@ -6,13 +6,14 @@ expect, but never without a word.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mainstem.broker.context import RequestContext
 from mainstem.broker.controller_shell import Decision
+from mainstem.broker.internal_topics import is_internal
 from mainstem.cluster.image import ResourceType as ConfigResourceType
-from mainstem.cluster.records import ConfigRecord, MetadataRecord
+from mainstem.cluster.records import ConfigRecord, MetadataRecord, TopicRecord
 from mainstem.config import is_acted_on
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -26,10 +27,15 @@ _SCOPES = {
 }
 
 
-def warn_of_ignored(records: Iterable[MetadataRecord]) -> None:
-    """Log which of these settings will make no difference."""
+def warn_of_ignored(records: Sequence[MetadataRecord]) -> None:
+    """Log which of these settings will make no difference. Nobody has asked for those with which the broker
+    makes its own topics.
+    """
+    made = {record.name for record in records if isinstance(record, TopicRecord) and is_internal(record.name)}
     for record in records:
         if isinstance(record, ConfigRecord) and record.value is not None:
+            if record.resource_type == ConfigResourceType.TOPIC and record.resource_name in made:
+                continue
             scope = _SCOPES.get(ConfigResourceType(record.resource_type))
             if scope is not None and not is_acted_on(scope, record.name):
                 whose = f"{scope} {record.resource_name}" if record.resource_name else "all brokers"

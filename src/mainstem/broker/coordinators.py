@@ -107,9 +107,11 @@ class Coordinators(ABC, Generic[M]):
         config = self._node.config
         # A cluster of fewer nodes than the setting asks for gets as many replicas as it can have.
         factor = min(config.get(f"{self._settings}.replication.factor"), len(self._node.image.brokers))
+        # Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups.
+        asked_bytes = config.get(f"{self._settings}.segment.bytes")
         settings = {
             "cleanup.policy": "compact",
-            "segment.bytes": str(self._segment_bytes()),
+            "segment.bytes": str(max(asked_bytes, SEGMENT_BYTES_MIN)),
             **self._topic_configs(factor),
         }
         topic = CreatableTopic(
@@ -126,14 +128,11 @@ class Coordinators(ABC, Generic[M]):
             message = f"cannot create {self._topic}: {result.error_message}"
             logger.error(message)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
-
-    def _segment_bytes(self) -> int:
-        """Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups."""
-        name = f"{self._settings}.segment.bytes"
-        asked: int = self._node.config.get(name)
-        if asked < SEGMENT_BYTES_MIN:
-            logger.warning("%s is %d: %d is taken, the least for a topic", name, asked, SEGMENT_BYTES_MIN)
-        return max(asked, SEGMENT_BYTES_MIN)
+        if asked_bytes < SEGMENT_BYTES_MIN and result.error_code == ErrorCode.NONE:
+            logger.warning(
+                "%s is %d: %d is taken, the least for a topic",
+                f"{self._settings}.segment.bytes", asked_bytes, SEGMENT_BYTES_MIN,
+            )  # fmt: skip
 
     # ---- for the node
 
