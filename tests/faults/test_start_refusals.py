@@ -14,7 +14,7 @@ from tests.faults.ledger import connect, read_all
 from tests.faults.topic_changes import create_topic, partition_folders, payloads_in, write
 
 
-def _refusal(*data_dirs: Path, node_id: int = 1) -> str:
+def _refusal(*data_dirs: Path | str, node_id: int = 1) -> str:
     """The one line with which a start is refused."""
     command = [sys.executable, "-m", "mainstem", "up", "--port", "0", "--set", f"node.id={node_id}"]
     command += ["--set", f"log.dirs={','.join(map(str, data_dirs))}"]
@@ -39,6 +39,19 @@ def test_a_directory_in_use(tmp_path: Path) -> None:
         assert f"{tmp_path} is in use by another broker" in _refusal(tmp_path)
         with connect(broker) as client:
             create_topic(client, "t", 1)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("form", ["{}/a/", "{}/a/../a", "{}/link", "{}/link-above/a"])
+def test_one_directory_under_two_names(tmp_path: Path, form: str, is_there: bool) -> None:
+    one, other = str(tmp_path / "a"), form.format(tmp_path)
+    if is_there:
+        Path(one).mkdir()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "link-above").symlink_to(tmp_path)
+    refusal = _refusal(one, tmp_path / "b", other)
+    assert refusal == f"mainstem: log.dirs: {one} and {other} are the same directory"
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_directory_of_another_node(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ them; what they decide and do is theirs.
 
 import asyncio
 import logging
+import os
 import resource
 import socket
 from collections.abc import Sequence
@@ -226,6 +227,7 @@ class Node:
 
     def _open_log_dirs(self) -> LogManager:
         paths = [Path(directory) for directory in self.config.log_dirs()]
+        _check_distinct(self.config.log_dirs())
         try:
             is_new = not any((path / "meta.properties").exists() for path in paths)
             return LogManager(
@@ -453,6 +455,24 @@ class Node:
             self._network.update_config(self.config)
         if self._maintenance is not None:
             self._maintenance.reconfigured()
+
+
+def _check_distinct(directories: Sequence[str]) -> None:
+    """Refuse one directory under two names: locking it again would blame another broker."""
+    known: dict[object, str] = {}
+    for directory in directories:
+        identities: list[object] = [os.path.realpath(directory)]
+        try:
+            status = os.stat(directory)
+            identities.append((status.st_dev, status.st_ino))
+        except OSError:
+            pass  # it is not there yet
+        for identity in identities:
+            other = known.setdefault(identity, directory)
+            if other != directory:
+                raise StartupError(
+                    f"log.dirs: {other} and {directory} are the same directory; leave one of them out"
+                )
 
 
 def _raise_open_files_limit() -> int:
