@@ -310,10 +310,10 @@ async def test_a_partition_moves_while_it_is_compacted(
         assert clean_offset is not None
         assert (broker.node.cleaner.clean_offset_of(log) or 0) >= clean_offset
     await until_moved(broker)
-    assert read_offsets(tmp_path / "one" / CLEANER_OFFSETS) == {}
     assert broker.node.cleaner.uncleanable == {}
     assert broker.node.log_manager.online_dirs == broker.node.log_manager.dirs
     await broker.restart()
+    assert read_offsets(tmp_path / "one" / CLEANER_OFFSETS) == {}
     client = await connect(broker)
     found: dict[bytes | None, bytes | None] = {}
     offset = 0

@@ -7,9 +7,9 @@ does not keep others from being cleaned.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.log_cleaner_process import CleanerLostError, CleanerProcess
@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 # After so many processes that died over it a log counts as one that cannot be cleaned.
 _LOSSES_MAX: Final = 3
-# At most one part in so many of the time goes into the search for what to clean.
-_SEARCH_FACTOR: Final = 10
+# At most one part in so many of the time goes into searches for what to clean, or into writing checkpoints.
+_COST_FACTOR: Final = 10
 _REMOVAL_SECONDS_MIN: Final = 0.1
 
 
@@ -72,6 +72,7 @@ class LogCleaner:
         self._search_due = 0.0
         self._search_not_before = 0.0
         self._removal_due = 0.0
+        self._write_due = 0.0
         self.totals = CleanerTotals()
         self._limits = self.limits()
         self._wake = asyncio.Event()
@@ -88,6 +89,8 @@ class LogCleaner:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._checkpoint.is_dirty:
+            await self._node.loop.run_in_executor(None, self._checkpoint.writing())
         await self._end_idle()
 
     @property
@@ -117,11 +120,10 @@ class LogCleaner:
         """Up to where a log is clean; None when it was never cleaned."""
         return self._checkpoint.offset_of(log)
 
-    def relocated(self, log: Log, clean_offset: int | None) -> Callable[[], None]:
-        """A log is in another directory now, and as clean as it was before. What is returned writes it down,
-        and belongs into a thread.
-        """
-        return self._checkpoint.relocated(log, clean_offset)
+    def relocated(self, log: Log, clean_offset: int | None) -> None:
+        """A log is in another directory now, and as clean as it was before."""
+        self._checkpoint.relocated(log, clean_offset)
+        self._wake.set()
 
     def reconfigured(self) -> None:
         """The settings may be others now. What is being cleaned under other limits begins again."""
@@ -151,11 +153,16 @@ class LogCleaner:
             try:
                 await self._begin_what_is_due()
                 await self._remove_old_segments()
+                await self._write_checkpoint()
             except Exception:
                 logger.exception("cannot choose a log to clean; it is tried again")
             if not self._cleaning:
                 await self._end_idle()  # it holds a hundred megabytes for nothing
-            due = min(self._removal_due, self._search_due) if self._is_another_wanted() else self._removal_due
+            due = self._removal_due
+            if self._is_another_wanted():
+                due = min(due, self._search_due)
+            if self._checkpoint.is_dirty:
+                due = min(due, self._write_due)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await self._wake.wait()
@@ -202,7 +209,7 @@ class LogCleaner:
             if candidate is not None:
                 found[candidate] = partition
         self._found = [found[candidate] for candidate in filthiest_last(found)]
-        pause_seconds = min(self._backoff_seconds(), _SEARCH_FACTOR * slices.busy_seconds)
+        pause_seconds = min(self._backoff_seconds(), _COST_FACTOR * slices.busy_seconds)
         self._search_not_before = loop.time() + pause_seconds
         if self._search_due:  # else the settings were changed meanwhile
             self._search_due = max(self._search_due, self._search_not_before)
@@ -249,9 +256,8 @@ class LogCleaner:
             self._in_order[log] = appearance
         return candidate
 
-    async def _forget_deleted(self) -> None:
-        for write in self._checkpoint.forget_deleted():
-            await self._node.loop.run_in_executor(None, write)
+    def _forget_deleted(self) -> None:
+        self._checkpoint.forget_deleted()
         logs = set(self._node.log_manager)
         for known in (self.uncleanable, self._in_order, self._losses, self._resting):
             for log in [log for log in known if log not in logs]:
@@ -264,7 +270,7 @@ class LogCleaner:
         if self._node.loop.time() < self._removal_due:
             return
         self._removal_due = self._node.loop.time() + max(self._backoff_seconds(), _REMOVAL_SECONDS_MIN)
-        await self._forget_deleted()
+        self._forget_deleted()
         slices = Slices()
         for partition in list(self._node.replicas.all()):
             await slices.breathe()
@@ -273,6 +279,14 @@ class LogCleaner:
                 continue
             if config.delete or len(partition.log.bases) > 1:
                 await remove_old_segments(self._node, partition)
+
+    async def _write_checkpoint(self) -> None:
+        """Its files are as long as there are partitions: with many it is not written after each cleaning."""
+        if self._checkpoint.is_dirty and self._node.loop.time() >= self._write_due:
+            began = perf_counter()
+            write = self._checkpoint.writing()
+            await self._node.loop.run_in_executor(None, write)
+            self._write_due = self._node.loop.time() + _COST_FACTOR * (perf_counter() - began)
 
     # ---- cleaning
 
@@ -328,8 +342,7 @@ class LogCleaner:
         if isinstance(answer, Finished):
             self._losses.pop(log, None)
             self.totals.add(answer)
-            write = self._checkpoint.moved_to(log, answer.end_offset)
-            await self._node.loop.run_in_executor(None, write)
+            self._checkpoint.moved_to(log, answer.end_offset)
             _report(candidate, answer)
             return True
         if partition.deleted:

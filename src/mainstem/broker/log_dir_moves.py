@@ -158,13 +158,12 @@ class LogDirMoves:
         clean_offset = node.cleaner.clean_offset_of(move.log)
         for _ in node.log_manager.finish_move(move, node.clock.now_ms()):
             pass  # nothing else may run between the steps
-        write_clean_offset = node.cleaner.relocated(move.log, clean_offset)
+        node.cleaner.relocated(move.log, clean_offset)
         logger.info("moved %s to %s", partition, move.target.path)
         due_ms = node.clock.now_ms() + move.log.config.file_delete_delay_ms
         try:
             await node.loop.run_in_executor(
                 None, lambda: list(node.log_manager.settle_move(move, old_folder, due_ms))
             )
-            await node.loop.run_in_executor(None, write_clean_offset)
         except OSError as error:
             logger.error("the former folder %s stays until the next start: %s", old_folder, error)

@@ -80,7 +80,8 @@ def test_the_checkpoint_is_kept_beside_the_logs_in_kafkas_format(tmp_path: Path)
     checkpoint = CleanerCheckpoint(manager)
     for log in logs:
         assert checkpoint.offset_of(log) is None
-        checkpoint.moved_to(log, 10 + log.partition)()
+        checkpoint.moved_to(log, 10 + log.partition)
+    checkpoint.writing()()
     contents = [(log_dir.path / CLEANER_OFFSETS).read_text() for log_dir in manager.dirs]
     assert sorted(contents) == ["0\n1\nt 1 11\n", "0\n2\nt 0 10\nt 2 12\n"]
     manager.close()
@@ -99,10 +100,10 @@ def test_a_log_that_was_cut_or_made_again_is_dirty_from_its_start(tmp_path: Path
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)
     append(log, 100)
     checkpoint = CleanerCheckpoint(manager)
-    checkpoint.moved_to(log, 90)()
+    checkpoint.moved_to(log, 90)
     log.truncate_to(50, NOW_MS)
     assert checkpoint.offset_of(log) is None
-    checkpoint.moved_to(log, 40)()
+    checkpoint.moved_to(log, 40)
     manager.delete("t", 0, NOW_MS)
     assert checkpoint.offset_of(manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS)) is None
     manager.close()
@@ -113,11 +114,14 @@ def test_a_deleted_log_leaves_the_checkpoint(tmp_path: Path) -> None:
     logs = _three_logs(manager)
     checkpoint = CleanerCheckpoint(manager)
     for log in logs:
-        checkpoint.moved_to(log, 90)()
-    assert checkpoint.forget_deleted() == []
+        checkpoint.moved_to(log, 90)
+    checkpoint.writing()()
+    checkpoint.forget_deleted()
+    assert not checkpoint.is_dirty
     manager.delete("t", 0, NOW_MS)
-    (write,) = checkpoint.forget_deleted()
-    write()
+    checkpoint.forget_deleted()
+    assert checkpoint.is_dirty
+    checkpoint.writing()()
     append(manager.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS), 100)
     manager.close()
     manager = _manager(tmp_path)
@@ -132,7 +136,10 @@ def test_several_cleanings_that_end_at_once_leave_the_newest_checkpoint(tmp_path
     append(log, 1000)
     checkpoint = CleanerCheckpoint(manager)
     for first in range(0, 900, 100):
-        writes = [checkpoint.moved_to(log, offset) for offset in range(first, first + 100)]
+        writes = []
+        for offset in range(first, first + 100):
+            checkpoint.moved_to(log, offset)
+            writes.append(checkpoint.writing())
         with ThreadPoolExecutor(8) as pool:
             for done in [pool.submit(write) for write in reversed(writes)]:
                 done.result()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from threading import Lock
 
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, write_offsets
+from mainstem.storage.checkpoints import CLEANER_OFFSETS, TopicPartition, write_offsets
 from mainstem.storage.log import Log
 from mainstem.storage.log_dir import LogDir
 from mainstem.storage.log_manager import LogManager
@@ -20,7 +20,8 @@ class CleanerCheckpoint:
         self._log_manager = log_manager
         # With how often the log had been cut then: what came after a cut was never cleaned.
         self._offsets: dict[Log, tuple[int, int]] = {}
-        # The writing happens in threads: one at a time, and none that is older than what is written.
+        # Directories whose file is not up to date, and which version of what is known their files have.
+        self._dirty: set[LogDir] = set()
         self._lock = Lock()
         self._versions = count(1)
         self._written: dict[LogDir, int] = {}
@@ -35,60 +36,55 @@ class CleanerCheckpoint:
         offset, truncations = self._offsets.get(log, (None, log.truncations))
         return offset if truncations == log.truncations else None
 
-    def moved_to(self, log: Log, offset: int) -> Callable[[], None]:
-        """The log is clean up to here. What is returned writes it down, and belongs into a thread."""
+    def moved_to(self, log: Log, offset: int) -> None:
+        """The log is clean up to here."""
         self._offsets[log] = offset, log.truncations
-        return self._writing(self._log_manager.dir_of(log))
+        self._dirty.add(self._log_manager.dir_of(log))
 
-    def relocated(self, log: Log, offset: int | None) -> Callable[[], None]:
-        """The log is in another directory now, and as clean as before. What is returned writes it down in
-        both, and belongs into a thread.
-        """
-        if offset is None:
-            return lambda: None
-        self._offsets[log] = offset, log.truncations
-        usable = [log_dir for log_dir in self._log_manager.dirs if log_dir.health.failure is None]
-        writes = [self._writing(log_dir) for log_dir in usable]
+    def relocated(self, log: Log, offset: int | None) -> None:
+        """The log is in another directory now, and as clean as before."""
+        if offset is not None:
+            self._offsets[log] = offset, log.truncations
+            self._dirty.update(self._log_manager.dirs)
 
-        def write() -> None:
-            for write_one in writes:
-                write_one()
-
-        return write
-
-    def forget_deleted(self) -> list[Callable[[], None]]:
-        """Forget logs that are no more. What is returned writes it down: else, after the next start, a topic
-        of the same name would be taken for one that has been cleaned.
+    def forget_deleted(self) -> None:
+        """Forget logs that are no more: else, after the next start, a topic of the same name would be taken
+        for one that has been cleaned.
         """
         known = set(self._log_manager)
-        gone = [log for log in self._offsets if log not in known]
-        names = {(log.topic, log.partition) for log in gone}
-        for log in gone:
+        for log in [log for log in self._offsets if log not in known]:
             del self._offsets[log]
-        return [
-            self._writing(log_dir)
-            for log_dir in self._log_manager.dirs
-            if names and names & log_dir.read_checkpoint(CLEANER_OFFSETS).keys()
-        ]
+            self._dirty.update(self._log_manager.dirs)
 
-    def _writing(self, log_dir: LogDir) -> Callable[[], None]:
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something is not written yet. It may wait: what is lost by then is only cleaned again."""
+        return bool(self._dirty)
+
+    def writing(self) -> Callable[[], None]:
+        """What writes down all that is not written yet. It belongs into a thread."""
+        dirs = {log_dir for log_dir in self._dirty if log_dir.health.failure is None}
+        self._dirty.clear()
+        offsets: dict[LogDir, dict[TopicPartition, int]] = {log_dir: {} for log_dir in dirs}
         known = set(self._log_manager)
-        offsets = {
-            (log.topic, log.partition): entry[0]
-            for log, entry in self._offsets.items()
-            if log in known and self._log_manager.dir_of(log) is log_dir
-        }
-
+        for log, (offset, _) in self._offsets.items():
+            if log in known and (log_dir := self._log_manager.dir_of(log)) in dirs:
+                offsets[log_dir][log.topic, log.partition] = offset
         version = next(self._versions)
 
         def write() -> None:
+            # One at a time, and none that is older than what is written.
             with self._lock:
-                if version < self._written.get(log_dir, 0):
-                    return
-                self._written[log_dir] = version
-                try:
-                    write_offsets(log_dir.path / CLEANER_OFFSETS, offsets)
-                except OSError as error:
-                    log_dir.health.refuse(error, f"cannot write {log_dir.path / CLEANER_OFFSETS}")
+                for log_dir, entries in offsets.items():
+                    if version > self._written.get(log_dir, 0):
+                        self._written[log_dir] = version
+                        _write(log_dir, entries)
 
         return write
+
+
+def _write(log_dir: LogDir, offsets: dict[TopicPartition, int]) -> None:
+    try:
+        write_offsets(log_dir.path / CLEANER_OFFSETS, offsets)
+    except OSError as error:
+        log_dir.health.refuse(error, f"cannot write {log_dir.path / CLEANER_OFFSETS}")
