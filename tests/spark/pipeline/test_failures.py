@@ -21,6 +21,27 @@ def test_what_python_raised_last() -> None:
     assert sentence(theirs) == "ValueError: offsets 0 to 5 of orders-0 have aged out; set failOnDataLoss"
 
 
+_NO_READER = """\
+[STREAM_FAILED] Query [id = 5e89, runId = 661c] terminated with exception: Traceback (most recent call last):
+  File "python_streaming_source_runner.py", line 258, in main
+    reader = _streamReader(data_source, schema)
+mainstem.spark.source.errors.OptionError: there is no option minPartitons; did you mean minPartitions?
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "python_streaming_source_runner.py", line 315, in main
+    reader.stop()
+UnboundLocalError: cannot access local variable 'reader' where it is not associated with a value
+"""
+
+
+def test_our_own_sentence_before_what_pyspark_stumbles_over_afterwards() -> None:
+    assert sentence(_NO_READER) == "there is no option minPartitons; did you mean minPartitions?"
+    theirs = _NO_READER.replace("mainstem.spark.source.errors.OptionError", "shop.NoSuchShopError")
+    assert sentence(theirs) == "NoSuchShopError: there is no option minPartitons; did you mean minPartitions?"
+
+
 def test_a_record_that_was_refused() -> None:
     text = "x\n[USER_RAISED_EXCEPTION] a record for orders cannot be used: not JSON SQLSTATE: P0001\n at y"
     assert sentence(text) == "a record for orders cannot be used: not JSON"

@@ -7,6 +7,10 @@ import re
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)(?:\s+SQLSTATE: \w+)?$", re.M)
 _PYTHON_KINDS = "Error|Exception|Refusal|Lost|Gone|Option|Answers|Progress|Range|Served"
 _PYTHON = re.compile(rf"^(?:[\w.]+\.)?(\w*(?:{_PYTHON_KINDS})): (.+)$", re.M)
+# Errors of this project are sentences already and need no class name before them.
+_OURS = re.compile(r"^(?:pyspark_)?mainstem\.[\w.]+: (.+)$", re.M)
+# PySpark's process for a stream's offsets fails like this at its end when the reader was not made at all.
+_NO_READER = "cannot access local variable 'reader'"
 _JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.+)$", re.M)
 _CONDITION = re.compile(r"\[([A-Z][A-Z_.0-9]+)\]\s*(.+?)(?:\s+SQLSTATE: \w+)?$", re.M)
 _WRAPPERS = (
@@ -20,16 +24,18 @@ _IGNORED = ("Py4JJavaError", "PythonException", "Py4JError")
 
 
 def sentence(text: str) -> str:
-    """The cause in a report: what Python raised last, what a record was refused for, or Java's first
-    cause."""
-    raised = _RAISED.findall(text)
+    """The cause in a report: what a record was refused for, what we or else Python raised last, or Java's
+    first cause."""
+    raised = _RAISED.findall(text) or _OURS.findall(text)
     if raised:
-        return str(raised[-1]).strip()
-    python = [(kind, said) for kind, said in _PYTHON.findall(text) if kind not in _IGNORED]
+        return _without_state(raised[-1])
+    python = [
+        f"{kind}: {_without_state(said)}"
+        for kind, said in _PYTHON.findall(text)
+        if kind not in _IGNORED and not said.startswith(_NO_READER)
+    ]
     if python:
-        kind, said = python[-1]
-        said = re.sub(r"\s*SQLSTATE: \w+", "", said.strip())
-        return said if kind[0].isupper() and _is_ours(text, kind) else f"{kind}: {said}"
+        return python[-1]
     conditions = [said for name, said in _CONDITION.findall(text) if not name.startswith(_WRAPPERS)]
     if conditions:
         return str(conditions[0]).strip()
@@ -57,6 +63,5 @@ def is_passing(text: str) -> bool:
     return any(mark in text for mark in _PASSING)
 
 
-def _is_ours(text: str, kind: str) -> bool:
-    """Errors of this project are sentences already and need no class name before them."""
-    return re.search(rf"^mainstem\.[\w.]*{kind}: ", text, re.M) is not None
+def _without_state(said: str) -> str:
+    return re.sub(r"\s*SQLSTATE: \w+", "", said.strip())
