@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.spark.pipeline import source_views, step_views
 from mainstem.spark.pipeline.connector_options import reader_options
+from mainstem.spark.pipeline.failures import sentence
 from mainstem.spark.pipeline.functions import FunctionError
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import FileSource, Pipeline, Step, TopicSource
@@ -100,13 +101,19 @@ def refusal(error: PySparkException, path: Path, part: object) -> Problem:
     text = str(error)
     if (match := _PLACE.search(text)) is not None and getattr(part, "sql", None) is not None:
         path, inside = (*path, "sql"), (int(match[1]) - 1, int(match[2]))
-    return Problem(path, brief(error), inside=inside)
+    said = brief(error)
+    for option in getattr(part, "options", None) or ():
+        if re.search(rf"\b{re.escape(option)}\b", said, re.I):  # the data source names what it refuses
+            return Problem((*path, "options", option), said, at_key=True)
+    return Problem(path, said, inside=inside)
 
 
 def brief(error: BaseException) -> str:
     """What Spark says, without the parts that are for a log."""
     text = str(error).strip()
     text = text.split("\n\nJVM stacktrace")[0]
+    if "Traceback (most recent call last)" in text:  # a data source in Python; its last line is the sentence
+        return sentence(text)
     if isinstance(error, AnalysisException | ParseException):
         text = re.split(r"; line \d+|\s*== SQL|\s*== SQL \(|;\n'|\n", text.strip())[0]
     text = re.sub(r"^\[([A-Z_.0-9]+)\]\s*", "", text)

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from mainstem.spark.pipeline import database_table, functions, lake_tables, times, topic_output
 from mainstem.spark.pipeline.addresses import database
-from mainstem.spark.pipeline.build import Views, brief, error_policy
+from mainstem.spark.pipeline.build import Views, error_policy, refusal
 from mainstem.spark.pipeline.connector_options import as_text, writer_options
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import (
@@ -33,7 +33,7 @@ from mainstem.spark.pipeline.model import (
     TopicSink,
 )
 from mainstem.spark.pipeline.places import Places
-from mainstem.spark.pipeline.problems import PipelineError, Problem
+from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.spark.pipeline.reader import Document
 from mainstem.spark.pipeline.source_views import bad_rows
 
@@ -110,8 +110,9 @@ class Outputs:
         try:
             return self.start_one(name)
         except PySparkException as error:
-            section, part = ("sinks", name) if name in self._pipeline.sinks else ("dead_letters", "topic")
-            raise PipelineError([Problem((section, part), brief(error))]) from None
+            sink = self._pipeline.sinks.get(name)
+            path = ("sinks", name) if sink is not None else ("dead_letters", "topic")
+            raise PipelineError([refusal(error, path, sink)]) from None
 
     def start_one(self, name: str) -> StreamingQuery:
         """Start a query, also again after it has failed."""
