@@ -50,6 +50,23 @@ def test_a_broker_that_does_not_answer(shop: Shop) -> None:
 
 @pytest.mark.peer
 @pytest.mark.timeout(1200)
+def test_a_column_that_is_not_there_is_one_sentence_and_the_rest_is_in_the_log(shop: Shop) -> None:
+    shop.produce("columns", b"{}")
+    steps = "steps: {big: SELECT idd FROM orders}\n"
+    file = FILE.replace("topic: orders", "topic: columns").replace("from: orders", "from: big")
+    (shop.folder / "shop.yaml").write_text(file + steps)
+    code, printed = shop.run("--once")
+    assert code == 1
+    started, _, refused = printed.partition("shop: starting Spark\n")
+    assert started.startswith("shop: checking topics\n")
+    assert refused.startswith("shop.yaml:7:14: steps.big: A column, variable, or function parameter"), refused
+    assert refused.endswith("\nmainstem: 1 mistake in shop.yaml\n")
+    assert len(refused.splitlines()) == 2
+    assert '"logger": "SQLQueryContextLogger"' in (shop.folder / "spark.log").read_text()
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
 def test_a_bad_record_without_a_place_for_it_stops_the_pipeline_and_is_not_lost(shop: Shop) -> None:
     shop.produce("poison", b'{"id": 1}', b"{bad")
     (shop.folder / "shop.yaml").write_text(FILE.replace("topic: orders", "topic: poison"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ DEFAULTS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+_COMPLAINTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 STATEFUL_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -82,6 +84,7 @@ def start(
         if log is None:
             return builder.getOrCreate()
         log.parent.mkdir(parents=True, exist_ok=True)
+        _complaints_into(log)
         with log.open("ab") as stream, _output_into(stream):
             return builder.getOrCreate()
 
@@ -98,6 +101,19 @@ def _interrupts_kept() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, kept)
+
+
+def _complaints_into(log: FilePath) -> None:
+    """PySpark writes what Spark has against a query to our standard error, with Java's whole stack, before
+    it raises the same; that is for the log."""
+    from pyspark.logger import PySparkLogger
+
+    for name in _COMPLAINTS:
+        logger = PySparkLogger.getLogger(name)
+        for handler in list(logger.handlers):
+            logger.removeHandler(handler)
+            handler.close()
+        logger.addHandler(logging.FileHandler(log, encoding="utf-8"))
 
 
 @contextmanager
