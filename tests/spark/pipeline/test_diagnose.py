@@ -16,6 +16,7 @@ SCHEMA = ddl.parse(
     [
         (b"{bad", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (b"\xff\xfe", "not text: byte 0 is not UTF-8"),
+        (b'{"id": 1} {"id": 2}', 'more than one JSON value: after the first comes {"id": 2}'),
         (b"[1]", "not a JSON object but an array"),
         (b"{}", "field id is missing, and the schema says NOT NULL"),
         (b'{"id": "x"}', 'field id is "x", not BIGINT'),

@@ -73,6 +73,37 @@ def test_json_good_and_bad(spark: SparkSession) -> None:
     assert set(bad) == set(range(2, 10))
 
 
+@pytest.mark.parametrize(
+    "more",
+    ['{"id": 6}', " trailing garbage", "}", "]", "]}", ',{"id": 6}', ',"x":{"id": 6}', ",", "\n{}", "// x\n"],
+)
+def test_what_follows_a_json_object_is_not_passed_over(spark: SparkSession, more: str) -> None:
+    frame = _staged(spark, [b'{"id": 5}' + more.encode(), b' {"id": 7}\n'], _source("id BIGINT"))
+    assert good_rows(frame, fail=False).collect() == [Row(id=7)]
+    (bad,) = bad_rows(frame).collect()
+    assert bad.reason.startswith("more than one JSON value: after the first comes ")
+
+
+def test_not_null_counts_at_any_depth(spark: SparkSession) -> None:
+    values = [
+        b'{"o": {"a": 1}, "list": [{"x": 1}, null], "m": {"k": {"x": 1}}}',
+        b"{}",
+        b'{"o": {}}',
+        b'{"list": [{"x": 1}, {}]}',
+        b'{"m": {"k": {"x": null}}}',
+        b'{"deep": {"list": [[{"o": {}}]]}}',
+    ]
+    inner = "STRUCT<x: INT NOT NULL>"
+    schema = f"o STRUCT<a: INT NOT NULL>, list ARRAY<{inner}>, m MAP<STRING, {inner}>, "
+    schema += "deep STRUCT<list: ARRAY<ARRAY<STRUCT<o: STRUCT<a: INT NOT NULL>>>>>"
+    frame = _staged(spark, values, _source(schema, metadata=["offset"]))
+    assert [row._offset for row in good_rows(frame, fail=False).collect()] == [0, 1]
+    assert {row.offset: row.reason for row in bad_rows(frame).collect()} == {
+        offset: f"field {name} is missing, and the schema says NOT NULL"
+        for offset, name in enumerate(["o.a", "list[1].x", "m.k.x", "deep.list[0][0].o.a"], 2)
+    }
+
+
 def test_a_bad_record_may_stop_the_pipeline(spark: SparkSession) -> None:
     frame = _staged(spark, [b'{"id": 1}', b"{bad"], _source("id BIGINT"))
     with pytest.raises(PySparkException, match=r"a record for orders cannot be used: not JSON.*offset 1"):

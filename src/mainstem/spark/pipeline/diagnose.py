@@ -43,6 +43,10 @@ class Diagnosis:
     def _json(self, text: str) -> str | None:
         try:
             parsed = json.loads(text)
+        except json.JSONDecodeError as error:
+            if error.msg == "Extra data":
+                return f"more than one JSON value: after the first comes {_shown(text[error.pos :].strip())}"
+            return f"not JSON: {error}"
         except (ValueError, RecursionError) as error:
             return f"not JSON: {error}"
         if not isinstance(parsed, dict):
@@ -77,6 +81,8 @@ def _misfits(row: dict[str, Any], columns: Schema, prefix: str) -> Iterator[str]
 
 
 def _misfit(value: Any, kind: DataType, name: str) -> str | None:
+    if value is None:
+        return None
     if kind.name == "struct":
         if not isinstance(value, dict):
             return f"field {name} is {_kind(value)}, not an object"
@@ -91,7 +97,7 @@ def _misfit(value: Any, kind: DataType, name: str) -> str | None:
             return f"field {name} is {_kind(value)}, not an object"
         found = (_misfit(item, kind.parts[1], f"{name}.{key}") for key, item in value.items())
         return next((reason for reason in found if reason is not None), None)
-    if value is None or _fits(value, kind):
+    if _fits(value, kind):
         return None
     return f"field {name} is {_kind(value)}, not {kind.ddl()}"
 

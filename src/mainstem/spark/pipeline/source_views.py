@@ -6,6 +6,9 @@ the query for dead letters takes the others from the same frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,6 +27,8 @@ RECORD = "__record"
 FAILED = "__failed"
 _DATA = "__data"
 _CORRUPT = "__corrupt"
+_ROWS = "__rows"
+_END = "__end"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
@@ -70,8 +75,8 @@ def stage(records: DataFrame, name: str, source: TopicSource, definition: Defini
     columns = definition.columns
     decoded = records.select(record, _decoded(F.col("value"), source, definition).alias(_DATA))
     # Where a row is to be decoded once only, what follows must not be pushed below it.
-    row = _DATA if source.decode.format in ("json", "csv") else f"{_DATA}.row"
-    flat = [F.col(f"{row}.`{column.name}`").alias(column.name) for column in columns]
+    row = _row(source)
+    flat = [row.getField(column.name).alias(column.name) for column in columns]
     staged = decoded.select(*flat, RECORD, _failure(source, columns, row).alias(FAILED), F.col(_DATA))
     for rule, condition in source.require.items():
         holds = F.coalesce(F.expr(condition), F.lit(False))
@@ -87,7 +92,7 @@ def _decoded(value: Column, source: TopicSource, definition: Definition) -> Colu
         kind = f"row STRUCT<{', '.join(c.ddl(':') for c in _nullable(definition.columns))}>, reason STRING"
         decoded: Column = arrow_function(Decoder(decode, definition), kind).asNondeterministic()(value)
         return decoded
-    schema = f"{ddl.render(_nullable(definition.columns))}, {_CORRUPT} STRING"
+    columns = _nullable(definition.columns)
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} | as_text(decode.options)
     if decode.framing == "confluent":
         value = F.substring(value, 6, 2**31 - 1)
@@ -95,8 +100,25 @@ def _decoded(value: Column, source: TopicSource, definition: Definition) -> Colu
     # Never true: without it, the optimizer would parse every value twice, for the filter and for the columns.
     text = F.when(F.rand() < 0, F.lit("")).otherwise(text)
     if decode.format == "csv":
-        return F.from_csv(text, F.lit(schema), options)
-    return F.from_json(text, schema, options)
+        return F.from_csv(text, F.lit(f"{ddl.render(columns)}, {_CORRUPT} STRING"), options)
+    return _from_json(text, columns, options)
+
+
+def _from_json(text: Column, columns: ddl.Schema, options: dict[str, str]) -> Column:
+    """Spark's parser looks at the first JSON value of a text, and not at what follows it. So it is given an
+    array of the text and of a mark: what is more than one object leaves no array, or not these two in it.
+    """
+    element = ", ".join(column.ddl(":") for column in columns)
+    schema = f"{_ROWS} ARRAY<STRUCT<{element}, {_END}: BOOLEAN>>, {_CORRUPT} STRING"
+    marked = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit(f'\n,{{"{_END}":true}}]}}'))
+    return F.from_json(marked, schema, options)
+
+
+def _row(source: TopicSource) -> Column:
+    """The decoded row, null where there is none."""
+    if source.decode.format == "json":
+        return F.get(f"{_DATA}.{_ROWS}", F.lit(0))
+    return F.col(_DATA if source.decode.format == "csv" else f"{_DATA}.row")
 
 
 def _nullable(columns: ddl.Schema) -> ddl.Schema:
@@ -109,16 +131,46 @@ def _nullable_type(kind: ddl.DataType) -> ddl.DataType:
     return ddl.DataType(kind.name, _nullable(kind.fields), tuple(_nullable_type(part) for part in kind.parts))
 
 
-def _failure(source: TopicSource, columns: ddl.Schema, row: str) -> Column:
+def _failure(source: TopicSource, columns: ddl.Schema, row: Column) -> Column:
     """`decode` where the value could not be decoded, or lacks a column that must be there."""
     has_value = F.col(f"{RECORD}.value").isNotNull()
-    bad = F.col(row).isNull()
+    bad = row.isNull()
     if source.decode.format in ("json", "csv"):
         bad = bad | F.col(f"{_DATA}.{_CORRUPT}").isNotNull()
-    for column in columns:
-        if not column.nullable:
-            bad = bad | F.col(f"{row}.`{column.name}`").isNull()
+    if source.decode.format == "json":
+        rows = F.col(f"{_DATA}.{_ROWS}")
+        has_end = F.coalesce(F.get(rows, F.lit(1)).getField(_END), F.lit(False))
+        bad = bad | (F.size(rows) != 2) | ~has_end
+    for part in _missing(row, columns):
+        bad = bad | part
     return F.when(has_value & bad, F.lit("decode"))
+
+
+def _missing(row: Column, columns: ddl.Schema) -> Iterator[Column]:
+    """For each NOT NULL in the schema, at any depth: whether this row, which is there, lacks it."""
+    for column in columns:
+        value = row.getField(column.name)
+        if not column.nullable:
+            yield value.isNull()
+        for part in _missing_within(value, column.type):
+            yield value.isNotNull() & part
+
+
+def _missing_within(value: Column, kind: ddl.DataType) -> Iterator[Column]:
+    if kind.name == "struct":
+        yield from _missing(value, kind.fields)
+    elif kind.name in ("array", "map"):
+        part = kind.parts[-1]
+        items = value if kind.name == "array" else F.map_values(value)
+        if _demands(part):
+            yield F.exists(items, lambda item: item.isNotNull() & reduce(or_, _missing_within(item, part)))
+
+
+def _demands(kind: ddl.DataType) -> bool:
+    """Whether a value of this type has parts that must be there."""
+    if any(not field.nullable or _demands(field.type) for field in kind.fields):
+        return True
+    return any(_demands(part) for part in kind.parts[-1:])
 
 
 def good_rows(frame: SourceFrame, *, fail: bool) -> DataFrame:
