@@ -75,7 +75,7 @@ def test_text_of_the_wrong_type_is_refused_with_the_settings_name(kind: ConfigTy
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "inf", "1e999"])
 @pytest.mark.parametrize(
-    ("valid", "allowed"), [(None, "any other number"), (between(0, 1), "0 to 1"), (at_least(0), "0 or more")]
+    ("valid", "allowed"), [(None, "any finite number"), (between(0, 1), "0 to 1"), (at_least(0), "0 or more")]
 )
 def test_numbers_that_are_not_finite_are_refused_with_the_range(
     text: str, valid: Validator | None, allowed: str

@@ -192,7 +192,7 @@ class Setting(Struct, frozen=True):
             raise ConfigError(f'{self.name}: "{text}" is not a number{self._hint()}', self.name) from None
         if not isfinite(value):
             # Kafka takes these, and then computes with them: no comparison and no rate means anything.
-            hint = self._hint() or "; allowed: any other number"
+            hint = self._hint() or "; allowed: any finite number"
             raise ConfigError(f"{self.name}: {text} is not a finite number{hint}", self.name)
         return value
 
