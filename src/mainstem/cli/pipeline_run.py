@@ -160,9 +160,9 @@ class _Run:
         self._is_asked = False
 
     def go(self, host: str, port: int | None) -> None:
+        from mainstem.spark.pipeline.failures import RunFailed
         from mainstem.spark.pipeline.problems import PipelineError
         from mainstem.spark.pipeline.prometheus import MetricsServer
-        from mainstem.spark.pipeline.runner import RunFailed
         from mainstem.wire import WireError
 
         state = self._registration.state
@@ -190,8 +190,8 @@ class _Run:
             show(self._document, error.problems)
             raise self._failed(mistakes(self._document, error.problems)) from None
         except RunFailed as error:
-            hint = f"nothing is lost: a restart goes on where it was. Spark's log: {state.log}"
-            raise self._failed(CommandError(str(error), hint)) from None
+            hint = error.hint or "nothing is lost: a restart goes on where it was"
+            raise self._failed(CommandError(str(error), f"{hint}. Spark's log: {state.log}")) from None
         except WireError as error:
             raise self._failed(
                 CommandError(str(error), "start a broker with `mainstem up`, or give -b")

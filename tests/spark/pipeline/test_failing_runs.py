@@ -83,3 +83,23 @@ def test_a_bad_record_without_a_place_for_it_stops_the_pipeline_and_is_not_lost(
     assert code == 0, printed
     assert [message.value() for message in shop.read("out")] == [b'{"id":1}']
     assert [message.value() for message in shop.read("poison.dead")] == [b"{bad"]
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
+def test_a_damaged_checkpoint_is_named_and_nothing_false_is_promised(shop: Shop) -> None:
+    shop.produce("damaged", b'{"id": 1}')
+    (shop.folder / "shop.yaml").write_text(FILE.replace("topic: orders", "topic: damaged"))
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    out = shop.folder / "checkpoint" / "out"
+    for name in ("offsets/0", "metadata"):
+        kept = (out / name).read_bytes()
+        (out / name).write_bytes(b"garbage")
+        code, printed = shop.run("--once")
+        assert code == 1
+        assert f"mainstem: out failed: its checkpoint is damaged: {out / name} cannot be read" in printed
+        assert f"remove the folder {out}: out then starts" in printed
+        assert "nothing is lost" not in printed
+        assert "Traceback" not in printed
+        (out / name).write_bytes(kept)

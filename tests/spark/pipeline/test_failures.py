@@ -1,6 +1,6 @@
 """The sentence that a person can use is found in Spark's long reports."""
 
-from mainstem.spark.pipeline.failures import is_passing, sentence
+from mainstem.spark.pipeline.failures import failed, is_passing, sentence
 
 _PYTHON = """\
 [STREAM_FAILED] Query [id = 5e89, runId = 661c] terminated with exception: Job aborted due to stage failure
@@ -55,8 +55,42 @@ def test_conditions_and_causes_of_java() -> None:
     assert sentence("a\nCaused by: java.io.IOException: No space left on device\n\tat b") == (
         "IOException: No space left on device"
     )
+    assert sentence("An error occurred while calling o1.start.\n: java.io.IOException: No room\n\tat b") == (
+        "IOException: No room"
+    )
     assert sentence("plain words") == "plain words"
     assert sentence("") == "it failed without a word"
+
+
+def test_a_checkpoint_that_cannot_be_read_is_named_with_the_ways_out() -> None:
+    malformed = (
+        "[STREAM_FAILED] Query [id = 0] terminated with exception: Failed to read log file "
+        "file:/data/cp/out/offsets/4. [MALFORMED_LOG_FILE] Log file was malformed: failed to read correct log "
+        "version from garbage. SQLSTATE: KD002 SQLSTATE: XXKST\n=== Streaming Query ==="
+    )
+    empty = (
+        "terminated: Failed to read log file s3a://data/cp/out/commits/1. Incomplete log file SQLSTATE: XX"
+    )
+    no_json = (
+        "terminated with exception: Unexpected character ('g' (code 103))\n"
+        " at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: 1, column: 2]"
+    )
+    no_metadata = "An error occurred while calling o1.start.\n: x.JsonParseException: y\n\tat "
+    no_metadata += (
+        "org.apache.spark.sql.execution.streaming.runtime.StreamMetadata$.read(StreamMetadata.scala:60)"
+    )
+    for report, damaged in (
+        (malformed, "/data/cp/out/offsets/4"),
+        (empty, "s3a://data/cp/out/commits/1"),
+        (no_json, "a file in /data/cp/out"),
+        (no_metadata, "/data/cp/out/metadata"),
+    ):
+        failure = failed("out", report, "/data/cp/out")
+        assert str(failure).startswith(f"out failed: its checkpoint is damaged: {damaged} cannot be read")
+        assert failure.hint is not None
+        assert failure.hint.startswith("restore it from a copy")
+        assert "remove the folder /data/cp/out: out then starts where `from`" in failure.hint
+    assert failed("out", _PYTHON, "/data/cp/out").hint is None
 
 
 def test_only_what_goes_away_by_itself_is_tried_again() -> None:

@@ -1,4 +1,5 @@
-"""Finds the sentence in Spark's long reports of failure that a person can use. No Spark here."""
+"""Finds the sentence in Spark's long reports of failure that a person can use, and what to do where that is
+known. No Spark here."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _PYTHON = re.compile(rf"^(?:[\w.]+\.)?(\w*(?:{_PYTHON_KINDS})): (.+)$", re.M)
 _OURS = re.compile(r"^(?:pyspark_)?mainstem\.[\w.]+: (.+)$", re.M)
 # PySpark's process for a stream's offsets fails like this at its end when the reader was not made at all.
 _NO_READER = "cannot access local variable 'reader'"
-_JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.+)$", re.M)
+_JAVA_CAUSE = re.compile(r"^(?:Caused by)?: ([\w.$]+): (.+)$", re.M)
 _CONDITION = re.compile(r"\[([A-Z][A-Z_.0-9]+)\]\s*(.+?)(?:\s+SQLSTATE: \w+)?$", re.M)
 _WRAPPERS = (
     "STREAM_FAILED",
@@ -21,6 +22,44 @@ _WRAPPERS = (
     "TASK_WRITE_FAILED",
 )
 _IGNORED = ("Py4JJavaError", "PythonException", "Py4JError")
+
+_NOT_READ = re.compile(r"Failed to read log file (?:file:(?:///?)?(?=/))?(\S+?)\. ")
+_METADATA = "StreamMetadata$.read("
+# Java's reader of JSON says no more than this; nothing but the files of a checkpoint is read by it.
+_NOT_JSON = "at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled)"
+
+
+class RunFailed(Exception):
+    """A query of the pipeline failed; without a hint, nothing that it had not finished is lost."""
+
+    def __init__(self, query: str, reason: str, hint: str | None = None) -> None:
+        super().__init__(f"{query} failed: {reason}")
+        self.query = query
+        self.reason = reason
+        self.hint = hint
+
+
+def failed(query: str, report: str, checkpoint: str) -> RunFailed:
+    """The failure that Spark's report of a query tells of; `checkpoint` is the query's folder."""
+    damaged = _damaged_file(report, checkpoint)
+    if damaged is None:
+        return RunFailed(query, sentence(report))
+    return RunFailed(
+        query,
+        f"its checkpoint is damaged: {damaged} cannot be read, so it is not known how far {query} has got",
+        f"restore it from a copy, and exactly once still holds. Or remove the folder {checkpoint}: {query} then "
+        "starts where `from` of its sources says, and what it reads a second time is written a second time "
+        "(with a later `from`, what lies between is left out); the other sinks go on where they were",
+    )
+
+
+def _damaged_file(report: str, checkpoint: str) -> str | None:
+    """What Spark cannot read of a checkpoint; a folder where it does not say which file."""
+    if (match := _NOT_READ.search(report)) is not None:
+        return match[1]
+    if _METADATA in report:
+        return f"{checkpoint}/metadata"
+    return f"a file in {checkpoint}" if _NOT_JSON in report else None
 
 
 def sentence(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +21,7 @@ from mainstem.spark.pipeline import database_table, functions, lake_tables, time
 from mainstem.spark.pipeline.addresses import database
 from mainstem.spark.pipeline.build import Views, error_policy, refusal
 from mainstem.spark.pipeline.connector_options import as_text, writer_options
+from mainstem.spark.pipeline.failures import failed
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import (
     ConsoleSink,
@@ -113,6 +115,8 @@ class Outputs:
             sink = self._pipeline.sinks.get(name)
             path = ("sinks", name) if sink is not None else ("dead_letters", "topic")
             raise PipelineError([refusal(error, path, sink)]) from None
+        except Py4JJavaError as error:
+            raise failed(name, str(error), self._places.checkpoint_of(name)) from None
 
     def start_one(self, name: str) -> StreamingQuery:
         """Start a query, also again after it has failed."""

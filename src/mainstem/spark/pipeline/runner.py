@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainstem.spark.pipeline import samples, session
 from mainstem.spark.pipeline.cluster_view import prepare_topics
-from mainstem.spark.pipeline.failures import is_passing, sentence
+from mainstem.spark.pipeline.failures import RunFailed, failed, is_passing, sentence
 from mainstem.spark.pipeline.figures import QueryProgress, Snapshot
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import StatefulStep, TopicSource
@@ -42,15 +42,6 @@ class RunOptions:
     once: bool = False
     log: FilePath | None = None
     grace_s: float = GRACE_S
-
-
-class RunFailed(Exception):
-    """A query of the pipeline failed; nothing that it had not finished is lost."""
-
-    def __init__(self, query: str, reason: str) -> None:
-        super().__init__(f"{query} failed: {reason}")
-        self.query = query
-        self.reason = reason
 
 
 def _nothing(_: Any) -> None:
@@ -180,7 +171,7 @@ class Runner:
                 if not query.isActive and (error := query.exception()) is not None:
                     again = self._restarted(name, str(error), outputs)
                     if again is None:
-                        return RunFailed(name, sentence(str(error)))
+                        return failed(name, str(error), self._places.checkpoint_of(name))
                     queries[name] = again
             if not any(query.isActive for query in queries.values()):
                 return None
