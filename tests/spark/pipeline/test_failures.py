@@ -65,8 +65,8 @@ def test_conditions_and_causes_of_java() -> None:
 def test_a_checkpoint_that_cannot_be_read_is_named_with_the_ways_out() -> None:
     malformed = (
         "[STREAM_FAILED] Query [id = 0] terminated with exception: Failed to read log file "
-        "file:/data/cp/out/offsets/4. [MALFORMED_LOG_FILE] Log file was malformed: failed to read correct log "
-        "version from garbage. SQLSTATE: KD002 SQLSTATE: XXKST\n=== Streaming Query ==="
+        "file:/data/cp/out/offsets/4. [MALFORMED_LOG_FILE] Log file was malformed: failed to read correct "
+        "log version from garbage. SQLSTATE: KD002 SQLSTATE: XXKST\n=== Streaming Query ==="
     )
     empty = (
         "terminated: Failed to read log file s3a://data/cp/out/commits/1. Incomplete log file SQLSTATE: XX"

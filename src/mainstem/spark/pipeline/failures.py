@@ -47,9 +47,9 @@ def failed(query: str, report: str, checkpoint: str) -> RunFailed:
     return RunFailed(
         query,
         f"its checkpoint is damaged: {damaged} cannot be read, so it is not known how far {query} has got",
-        f"restore it from a copy, and exactly once still holds. Or remove the folder {checkpoint}: {query} then "
-        "starts where `from` of its sources says, and what it reads a second time is written a second time "
-        "(with a later `from`, what lies between is left out); the other sinks go on where they were",
+        f"restore it from a copy, and exactly once still holds. Or remove the folder {checkpoint}: {query} "
+        "then starts where `from` of its sources says, and what it reads a second time is written a second "
+        "time (with a later `from`, what lies between is left out); the other sinks go on where they were",
     )
 
 
