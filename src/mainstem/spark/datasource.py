@@ -21,7 +21,7 @@ from mainstem.spark.source.options import Kind, ReadOptions, check_general, pars
 
 if TYPE_CHECKING:
     from mainstem.spark.source.readers import BatchReader
-    from mainstem.spark.source.stream_reader import StreamReader
+    from mainstem.spark.source.stream_reader import RefusingStreamReader, StreamReader
 
 _COLUMNS = [
     StructField("key", BinaryType()),
@@ -54,10 +54,13 @@ class MainstemDataSource(DataSource):
         options = self._read_options(schema, "batch")
         return FilteringBatchReader(options) if options.filter_pushdown else BatchReader(options)
 
-    def streamReader(self, schema: StructType) -> StreamReader:
-        from mainstem.spark.source.stream_reader import StreamReader
+    def streamReader(self, schema: StructType) -> StreamReader | RefusingStreamReader:
+        from mainstem.spark.source.stream_reader import RefusingStreamReader, StreamReader
 
-        return StreamReader(self._read_options(schema, "stream"))
+        try:
+            return StreamReader(self._read_options(schema, "stream"))
+        except OptionError as error:
+            return RefusingStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from mainstem.spark.sink import writer

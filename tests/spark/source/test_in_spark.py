@@ -181,3 +181,14 @@ def test_wrong_options_are_told_when_loading(spark: SparkSession, mainstem: Topi
         read(spark, mainstem, "mainstem", subscribed="x")
     with pytest.raises(PySparkException, match="topic no-such-topic does not exist"):
         read(spark, mainstem, "mainstem", subscribe="no-such-topic").count()
+
+
+def test_an_option_that_no_stream_may_have_is_told_as_it_is(
+    spark: SparkSession, mainstem: Topics, tmp_path: Path
+) -> None:
+    name = mainstem.create()
+    start = stream(spark, mainstem, "mainstem", tmp_path, subscribe=name, endingOffsets="latest")
+    for trigger in ({"availableNow": True}, {"processingTime": "0 seconds"}):
+        with pytest.raises(PySparkException, match="endingOffsets is not valid in streaming queries") as told:
+            start(**trigger)
+        assert "UnboundLocalError" not in str(told.value)

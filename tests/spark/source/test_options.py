@@ -107,7 +107,14 @@ def test_limits_prefer_one_timestamp_then_timestamps_then_offsets() -> None:
             {"startingOffset": "earliest"},
             "'startingOffset' does not exist; did you mean",
         ),
-        ("batch", {"kafka.isolation.lvl": "x"}, "did you mean isolation.level?"),
+        ("batch", {"kafka.isolation.lvl": "x"}, "did you mean kafka.isolation.level?"),
+        ("batch", {"bootstrap.servers": "a:1"}, "did you mean kafka.bootstrap.servers?"),
+        ("batch", {"bootstrap.server": "a:1"}, "did you mean kafka.bootstrap.servers?"),
+        ("batch", {"Isolation.Level": "x"}, "did you mean kafka.isolation.level?"),
+        ("batch", {"sasl.jaas.config": "x"}, "did you mean kafka.sasl.jaas.config?"),
+        ("batch", {"session.timeout.ms": "x"}, "kafka."),
+        ("batch", {"fetchOffset.numRetry": "x"}, "did you mean fetchOffset.numRetries?"),
+        ("batch", {"no.such.thing": "x"}, "the options of Kafka's client begin with kafka."),
         ("batch", {"client": "java"}, "client is 'java'"),
     ],
 )
@@ -133,6 +140,34 @@ def test_exactly_one_way_to_name_topics(options: dict[str, str], words: str) -> 
     with pytest.raises(OptionError) as refused:
         parse_options({"kafka.bootstrap.servers": "a:1", **options}, "batch")
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("[a-z&&[^e]]", r"&& within [...] is of Java's regular expressions"),
+        ("[a-z&&x]+", "&& within [...]"),
+        ("[a[bc]]", "write one class with all characters"),
+        ("[[:alpha:]]", "[ within [...]"),
+        (r"\Qa.b\E", "write a backslash before each character"),
+        (r"a\h", "no topic has blanks"),
+        (r"\p{Alpha}+", "such as [A-Za-z]"),
+        ("(?<name>a)", "write (?P<name>"),
+    ],
+)
+def test_a_pattern_that_only_java_understands_is_refused(pattern: str, words: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        parse_options({"kafka.bootstrap.servers": "a:1", "subscribePattern": pattern}, "batch")
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["orders.*", r"a&&b", r"[\[a&]", "[]a]", "[^]a]", "a++", "(?>a|b)", "(?<=a)b(?<!c)", r"\\Q"],
+)
+def test_patterns_that_both_understand(pattern: str) -> None:
+    found = parse_options({"kafka.bootstrap.servers": "a:1", "subscribePattern": pattern}, "batch")
+    assert found.subscription.pattern == pattern
 
 
 def test_the_servers_must_be_named() -> None:
@@ -170,6 +205,28 @@ def test_loading_finds_what_is_wrong_for_batches_and_streams_alike() -> None:
     assert check_general({**BASE, "endingOffsets": "latest", "includeHeaders": "true"}).include_headers
     with pytest.raises(OptionError, match="did you mean subscribe"):
         check_general({"kafka.bootstrap.servers": "a:1", "subscribes": "x"})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"startingOffsets": "erliest"}, "startingOffsets is 'erliest'.*did you mean earliest"),
+        ({"endingOffsets": "lattest"}, "endingOffsets is 'lattest'.*did you mean latest"),
+        ({"STARTINGOFFSETS": "{"}, "startingOffsets: expected e.g."),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday'"),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "has to be error or latest"),
+        ({"endingOffsetsByTimestamp": "[]"}, "endingOffsetsByTimestamp: expected e.g."),
+    ],
+)
+def test_loading_finds_limits_that_are_wrong_for_batches_and_streams_alike(
+    options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(OptionError, match=words):
+        check_general({**BASE, **options})
+
+
+def test_loading_leaves_limits_that_only_a_batch_or_a_stream_may_have() -> None:
+    check_general({**BASE, "startingOffsets": "latest", "endingOffsets": "earliest"})
 
 
 def test_no_password_shows_in_the_options() -> None:

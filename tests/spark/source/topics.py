@@ -115,7 +115,9 @@ def values(rows: pa.Table) -> list[str]:
 
 def stream_reader(servers: str, **options: object) -> StreamReader:
     made = source(servers, **options)
-    return made.streamReader(made.schema())
+    reader = made.streamReader(made.schema())
+    assert isinstance(reader, StreamReader)
+    return reader
 
 
 def read_between(reader: StreamReader, start: dict, end: dict) -> pa.Table:

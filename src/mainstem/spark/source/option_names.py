@@ -1,6 +1,6 @@
 """The names of all options of a read: Spark's own, ours, and Kafka's behind the prefix `kafka.`."""
 
-from mainstem.config.nearest import did_you_mean, nearest_name
+from mainstem.config.nearest import nearest_name
 from mainstem.spark.source.errors import OptionError
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
@@ -81,10 +81,24 @@ _SLIP_LETTERS = 3
 def check_name(name: str) -> None:
     """Refuse a name that nobody knows, with the one that was probably meant."""
     if name.lower() not in NAMES:
+        if "." in name:
+            raise OptionError(f"the option {name!r} does not exist{_with_prefix(name.lower())}")
         known = {lower: proper for lower, proper in NAMES.items() if proper not in PASSED_OVER}
         nearest = nearest_name(name.lower(), known)
         hint = f"; did you mean {known[nearest]}?" if nearest else ""
         raise OptionError(f"the option {name!r} does not exist{hint}")
+
+
+def _with_prefix(name: str) -> str:
+    """Names with points are Kafka's as a rule; somebody has left the prefix out."""
+    if name.startswith(KAFKA_SECURITY_PREFIXES):
+        return f"; did you mean kafka.{name}?"
+    dotted = [known for known in NAMES.values() if "." in known]
+    known = [*dotted, *(f"kafka.{used}" for used in (*KAFKA_USED, *KAFKA_REFUSED))]
+    nearest = nearest_name(f"kafka.{name}", known) or nearest_name(name, dotted)
+    if nearest:
+        return f"; did you mean {nearest}?"
+    return ": the options of Kafka's client begin with kafka., such as kafka.bootstrap.servers"
 
 
 def check_kafka_name(name: str) -> None:
@@ -96,7 +110,7 @@ def check_kafka_name(name: str) -> None:
         return
     nearest = nearest_name(name, KAFKA_USED)
     if nearest and abs(len(nearest) - len(name)) < _SLIP_LETTERS and _is_slip(name, nearest):
-        raise OptionError(f"the option 'kafka.{name}' does not exist{did_you_mean(name, KAFKA_USED)}")
+        raise OptionError(f"the option 'kafka.{name}' does not exist; did you mean kafka.{nearest}?")
 
 
 def _is_slip(name: str, nearest: str) -> bool:

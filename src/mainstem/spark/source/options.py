@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mainstem.config.nearest import did_you_mean
 from mainstem.spark.source import limits
 from mainstem.spark.source.durations import duration_ms
 from mainstem.spark.source.errors import OptionError
@@ -28,6 +29,7 @@ from mainstem.spark.source.partitions import (
     parse_assignment,
     parse_by_partition,
 )
+from mainstem.spark.source.patterns import check_pattern
 
 logger = logging.getLogger(__name__)
 
@@ -119,9 +121,15 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> ReadOptions:
 
 
 def check_general(given: Mapping[str, str]) -> ReadOptions:
-    """What batches and streams have in common; which of the two it will be is not known yet."""
-    limits_left_out = {name: value for name, value in given.items() if not _is_limit(name)}
-    return parse_options(limits_left_out, "stream")
+    """What batches and streams have in common; which of the two it will be is not known yet. Where to start
+    and end may still be wrong for the one that it will be, but not for both."""
+    limits_given = {name: value for name, value in given.items() if _is_limit(name)}
+    rest = {name: value for name, value in given.items() if name not in limits_given}
+    options = parse_options(rest, "stream")
+    reader = _Values({NAMES[name.lower()]: value for name, value in limits_given.items()})
+    reader.limit("starting", Earliest())
+    reader.limit("ending", Latest())
+    return options
 
 
 def _is_limit(name: str) -> bool:
@@ -191,6 +199,11 @@ class _Values:
             return default
         if value.lower() in ("earliest", "latest"):
             return Earliest() if value.lower() == "earliest" else Latest()
+        if value.isalpha():
+            hint = did_you_mean(value.lower(), ("earliest", "latest"))
+            raise OptionError(
+                f"{name} is {value!r}, it has to be earliest, latest or e.g. {OFFSETS_EXAMPLE}{hint}"
+            )
         offsets = _by_partition(name, value, OFFSETS_EXAMPLE)
         for partition, offset in offsets.items():
             if offset < EARLIEST:
@@ -232,12 +245,7 @@ def _subscription(values: Mapping[str, str]) -> Subscription:
             return Subscription(partitions=parse_assignment(value))
         except ValueError:
             raise OptionError(f"assign: expected e.g. {ASSIGN_EXAMPLE}, got {value!r}") from None
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise OptionError(f"subscribePattern is {value!r}, which is no regular expression: {error}") from None
-    if not value:
-        raise OptionError("subscribePattern is empty: it matches no topic")
+    check_pattern(value)
     return Subscription(pattern=value)
 
 

@@ -134,6 +134,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan_tasks(self._options, ranges)
 
 
+class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Says what is wrong when it is asked for offsets. PySpark replaces an error from where it makes its
+    reader by one of its own; an error of a reader that is there is told as it is.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def initialOffset(self) -> OffsetsJson:
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetsJson:
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The next question is for offsets."""
+
+
 def _from_checkpoint(offsets: Mapping[str, Any]) -> Offsets:
     try:
         return from_json(offsets)
