@@ -20,6 +20,11 @@ from tests.spark.sink.support import option_set
         ("kafka.bootstrap.server", "did you mean kafka.bootstrap.servers?"),
         ("kafka.compression", "did you mean kafka.compression.type?"),
         ("kafka.batchsize", "did you mean kafka.batch.size?"),
+        ("bootstrap.servers", "did you mean kafka.bootstrap.servers?"),
+        ("bootstrap.server", "did you mean kafka.bootstrap.servers?"),
+        ("linger.ms", "did you mean kafka.linger.ms?"),
+        ("sasl.jaas.config", "did you mean kafka.sasl.jaas.config?"),
+        ("no.such.thing", "the options of Kafka's client begin with kafka."),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_nearest(wrong: str, hint: str) -> None:
@@ -53,6 +58,14 @@ def test_values_that_cannot_be_meant_are_refused(name: str, value: str, words: s
     with pytest.raises(SinkOptionError) as refusal:
         parse(option_set({name: value}), streaming=True)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
+def test_a_mechanism_for_reading_only_is_refused_with_what_to_do(mechanism: str) -> None:
+    options = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": mechanism}
+    with pytest.raises(SinkOptionError, match=f"{mechanism} is there for reading only") as refusal:
+        parse(option_set(options), streaming=True)
+    assert "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512" in str(refusal.value)
 
 
 def test_brokers_are_needed() -> None:

@@ -14,6 +14,7 @@ from mainstem.config.nearest import did_you_mean
 from mainstem.spark.sink import kafka_names
 from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.source import option_names
+from mainstem.spark.source.client import FAST_MECHANISMS, needs_librdkafka
 from mainstem.wire import ClientOptions, WireError, from_kafka_options
 
 _PREFIX = "kafka."
@@ -102,10 +103,21 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
                 if meant:
                     raise SinkOptionError(f"there is no option {name}; did you mean {_PREFIX}{meant[0]}?")
         elif name not in _NAMES:
-            known = {each.lower(): each for each in (*_SPARK_NAMES, *_OWN_NAMES)}
-            meant = get_close_matches(name, known, 1)
-            hint = f"; did you mean {known[meant[0]]}?" if meant else ""
-            raise SinkOptionError(f"there is no option {name} of a write{hint}")
+            raise SinkOptionError(f"there is no option {name} of a write{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """What may be meant; names with points are Kafka's as a rule, and lack their prefix."""
+    if "." not in name:
+        known = {each.lower(): each for each in (*_SPARK_NAMES, *_OWN_NAMES)}
+        meant = get_close_matches(name, known, 1)
+        return f"; did you mean {known[meant[0]]}?" if meant else ""
+    if name.startswith(kafka_names.USED_PREFIXES):
+        return f"; did you mean {_PREFIX}{name}?"
+    meant = get_close_matches(name, kafka_names.KNOWN, 1, _SLIP_RATIO)
+    if meant:
+        return f"; did you mean {_PREFIX}{meant[0]}?"
+    return f": the options of Kafka's client begin with {_PREFIX}, such as {_PREFIX}bootstrap.servers"
 
 
 def _refuse_kafka(kafka: Mapping[str, str]) -> None:
@@ -121,6 +133,13 @@ def _refuse_kafka(kafka: Mapping[str, str]) -> None:
 
 def _client(kafka: Mapping[str, str]) -> ClientOptions:
     delivery_timeout_ms = _number(kafka, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS, least=1)
+    if needs_librdkafka(kafka):
+        mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "GSSAPI"
+        raise SinkOptionError(
+            f"the SASL mechanism {mechanism} is there for reading only, through librdkafka; to write, set "
+            f"kafka.sasl.mechanism to one of {', '.join(sorted(FAST_MECHANISMS))}, where brokers offer it, "
+            'or write with Spark\'s own connector, format("kafka")'
+        )
     try:
         client = from_kafka_options(kafka)
     except WireError as error:
