@@ -84,6 +84,25 @@ def test_a_null_topic_is_an_error() -> None:
         rows_by_topic(table, columns, None)
 
 
+def test_two_columns_of_one_name_are_refused() -> None:
+    twice = StructType([StructField("value", StringType()), StructField("value", BinaryType())])
+    with pytest.raises(SinkSchemaError, match=r"there are two columns value, .* leave one out"):
+        check_columns(twice, "t")
+
+
+@pytest.mark.parametrize("item", [{"key": None, "value": b"x"}, None])
+def test_a_header_without_a_key_is_an_error_that_names_the_column(item: object) -> None:
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    good = {"key": "a", "value": None}
+    table = pa.table({"value": ["1", "2", "3"], "headers": pa.array([None, [good], [good, item]], headers)})
+    columns = check_columns(schema(value=StringType(), headers=HEADERS), "t")
+    with pytest.raises(
+        SinkError, match=r"the column headers has a header without a key, in row 2.*\['a', None\]"
+    ):
+        rows_by_topic(table, columns, "t")
+    rows_by_topic(table.slice(0, 2), columns, "t")
+
+
 def test_long_offsets_of_arrow_are_taken() -> None:
     table = pa.table(
         {"key": pa.array(["k"], pa.large_string()), "value": pa.array([b"v"], pa.large_binary())}

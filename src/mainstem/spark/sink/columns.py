@@ -49,7 +49,12 @@ def check_columns(schema: StructType, topic: str | None) -> Columns:
     """Where the columns of records are; SinkSchemaError in the words of Spark's connector."""
     places: dict[str, int] = {}
     for place, name in enumerate(schema.fieldNames()):
-        places.setdefault(name, place)
+        if name in places:
+            raise SinkSchemaError(
+                f"there are two columns {name}, and Spark hands no such rows to Python: leave one out or "
+                "give it another name"
+            )
+        places[name] = place
     if topic is None and "topic" not in places:
         raise SinkSchemaError(
             "topic option required when no 'topic' attribute is present. "
@@ -108,6 +113,7 @@ def _rows(table: pa.Table, columns: Columns) -> Rows:
     headers = None
     if columns.headers >= 0:
         headers = table.column(columns.headers).combine_chunks()
+        _check_headers(headers)
     partition = None
     if columns.partition >= 0:
         partition = table.column(columns.partition).combine_chunks()
@@ -117,6 +123,20 @@ def _rows(table: pa.Table, columns: Columns) -> Rows:
         headers=headers,
         partition=partition,
     )
+
+
+def _check_headers(headers: pa.ListArray) -> None:
+    items = headers.flatten()
+    if not len(items) or not items.flatten()[0].null_count:
+        return
+    for number, row in enumerate(headers.to_pylist()):
+        keys = [item and item["key"] for item in row or ()]
+        if None in keys:
+            raise SinkError(
+                f"the column headers has a header without a key, in row {number} of those that a task writes "
+                f"at once, whose keys are {keys}: give it one, or leave it out with "
+                "filter(headers, h -> h.key IS NOT NULL)"
+            )
 
 
 def _binary(table: pa.Table, place: int) -> pa.BinaryArray:
