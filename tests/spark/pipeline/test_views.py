@@ -85,7 +85,7 @@ def test_what_follows_a_json_object_is_not_passed_over(spark: SparkSession, more
 
 
 def test_not_null_counts_at_any_depth(spark: SparkSession) -> None:
-    values = [
+    values: list[bytes | None] = [
         b'{"o": {"a": 1}, "list": [{"x": 1}, null], "m": {"k": {"x": 1}}}',
         b"{}",
         b'{"o": {}}',
@@ -133,6 +133,17 @@ def test_csv_avro_and_raw(spark: SparkSession) -> None:
         "timestamp",
         "headers",
     ]
+
+
+def test_doubled_quotes_in_csv(spark: SparkSession) -> None:
+    def names(value: bytes, **options: str) -> list[str]:
+        decode = Decode(format="csv", schema="id INT, name STRING", options=dict(options))
+        frame = _staged(spark, [value], TopicSource(topic="orders", decode=decode))
+        return [row.name for row in good_rows(frame, fail=False).collect()]
+
+    assert names(b'1,"q""q, r"') == ['q"q, r']
+    assert names(b"1,'q''q, r'", quote="'") == ["q'q, r"]
+    assert names(b'1,"q\\"q, r"', escape="\\") == ['q"q, r']
 
 
 def test_facts_of_the_record_and_a_watermark(spark: SparkSession) -> None:

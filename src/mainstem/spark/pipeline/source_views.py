@@ -100,6 +100,8 @@ def _decoded(value: Column, source: TopicSource, definition: Definition) -> Colu
     # Never true: without it, the optimizer would parse every value twice, for the filter and for the columns.
     text = F.when(F.rand() < 0, F.lit("")).otherwise(text)
     if decode.format == "csv":
+        # Quotes within quotes are doubled, as RFC 4180 has it; Spark would have a backslash before them.
+        options = {"escape": options.get("quote", '"')} | options
         return F.from_csv(text, F.lit(f"{ddl.render(columns)}, {_CORRUPT} STRING"), options)
     return _from_json(text, columns, options)
 
