@@ -96,6 +96,27 @@ def test_avro_values_and_bad_ones_between_them() -> None:
     assert decoded[4] == {"row": None, "reason": None}
 
 
+def test_the_reason_says_what_is_wrong_with_avro() -> None:
+    good = _avro(ROW)
+    # Behind the number is the name's branch, then its length: no such branch, minus one, a bad letter.
+    values = [
+        b"",
+        good[:1],
+        good[:-1],
+        good[:1] + b"\x08",
+        good[:1] + b"\x02\x01",
+        good[:1] + b"\x02\x02\xff",
+    ]
+    reasons = [entry["reason"] for entry in _avro_decoder()(pa.array(values, pa.binary())).to_pylist()]
+    assert {reason.partition(": ")[0] for reason in reasons} == {"not Avro of this schema"}
+    assert [reason.partition(": ")[2] for reason in reasons] == [
+        *["the record ends too early"] * 3,
+        "it has a branch of a union or a symbol of an enum that the schema does not have",
+        "a length in it is negative",
+        "a text in it is not UTF-8",
+    ]
+
+
 def test_framed_avro_skips_the_schema_id() -> None:
     values = pa.array([b"\x00\x00\x00\x00\x07" + _avro(ROW), _avro(ROW), b"\x00"], pa.binary())
     decoded = _avro_decoder("confluent")(values).to_pylist()

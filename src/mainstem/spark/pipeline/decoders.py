@@ -96,7 +96,10 @@ class Decoder:
 
         def row(payload: bytes) -> dict[str, Any]:
             stream = io.BytesIO(payload)
-            found: Any = fastavro.schemaless_reader(stream, schema, None)
+            try:
+                found: Any = fastavro.schemaless_reader(stream, schema, None)
+            except (EOFError, IndexError, UnicodeDecodeError) as error:
+                raise NotDecodable(_avro_reason(error)) from None
             left = len(payload) - stream.tell()
             if left:
                 raise NotDecodable(f"{left} bytes are left over")
@@ -133,6 +136,18 @@ class AvroEncoder:
             fastavro.schemaless_writer(stream, self._schema, row.as_py())
             encoded.append(stream.getvalue())
         return pa.array(encoded, pa.binary())
+
+
+def _avro_reason(error: Exception) -> str:
+    """What fastavro's errors, which are those of Python, mean."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a text in it is not UTF-8"
+    if isinstance(error, EOFError) and "Expected -" in str(error):
+        return "a length in it is negative"
+    # An end within a text is told as an index of that text.
+    if isinstance(error, EOFError) or "string index" in str(error):
+        return "the record ends too early"
+    return "it has a branch of a union or a symbol of an enum that the schema does not have"
 
 
 def _after_message_indexes(value: bytes) -> int:
