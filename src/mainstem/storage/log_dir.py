@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from mainstem.logs import about
 from mainstem.storage.checkpoints import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -125,7 +126,7 @@ class LogDir:
         try:
             return read_offsets(self.path / name)
         except CheckpointError as error:
-            logger.warning("ignoring a damaged checkpoint: %s", error)
+            logger.warning("ignoring a damaged checkpoint: %s", error, extra=about(folder=str(self.path)))
             return {}
 
     def recovery_points(self) -> dict[TopicPartition, int]:
@@ -146,9 +147,17 @@ class LogDir:
                 if match[1] != METADATA_TOPIC:
                     yield match[1], int(match[2]), self.path / name
             elif _STRAY_FOLDER.fullmatch(name):
-                logger.warning("leaving %s alone: it is no partition's current folder", self.path / name)
+                logger.warning(
+                    "leaving %s alone: it is no partition's current folder",
+                    self.path / name,
+                    extra=about(folder=str(self.path / name)),
+                )
             elif not (_DELETED_FOLDER.fullmatch(name) or _FUTURE_FOLDER.fullmatch(name)):
-                logger.warning("ignoring %s, which is no partition's folder", self.path / name)
+                logger.warning(
+                    "ignoring %s, which is no partition's folder",
+                    self.path / name,
+                    extra=about(folder=str(self.path / name)),
+                )
 
     def future_folders(self) -> list[tuple[str, int, Path]]:
         """`(topic, partition, folder)` of moves to this directory that were not finished."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from mainstem.config import LogConfig
+from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.storage.checkpoints import (
@@ -192,7 +193,10 @@ class LogManager:
         for topic, partition, folder in log_dir.future_folders():
             log = self._logs.get((topic, partition))
             if log is None:
-                logger.warning("leaving %s alone: the log that it is a copy of is not there", folder)
+                about_it = about(folder=str(folder))
+                logger.warning(
+                    "leaving %s alone: the log it is a copy of is not there", folder, extra=about_it
+                )
                 continue
             self._discard(log_dir, folder, topic, partition, now_ms)
             if self.dir_of(log) is not log_dir:
@@ -245,7 +249,9 @@ class LogManager:
                 self._adopt(existing, topic_id)
             if existing.topic_id == topic_id:
                 return existing
-            logger.warning("the folder %s is of an earlier topic of that name", existing.directory)
+            logger.warning(
+                "the folder %s is of an earlier topic of that name", existing.directory, extra=about(existing)
+            )
             self.delete(topic, partition, now_ms)
         log_dir = self._dir_for_new(f"{topic}-{partition}", is_new, directory_id)
         folder = log_dir.path / f"{topic}-{partition}"
@@ -316,7 +322,7 @@ class LogManager:
         """
         log = self._retire(topic, partition, STRAY_SUFFIX)
         if log is not None:
-            logger.warning("%s-%d belongs to no topic; its folder is now %s", topic, partition, log.directory)
+            logger.warning("%s belongs to no topic; it is now %s", log.name, log.directory, extra=about(log))
 
     def _retire(self, topic: str, partition: int, suffix: str) -> Log | None:
         log = self._logs.pop((topic, partition), None)
@@ -357,7 +363,7 @@ class LogManager:
             try:
                 self._discard(move.target, Path(move.folder), log.topic, log.partition, now_ms)
             except KafkaError as error:
-                logger.error("cannot give up the copy of %s: %s", log.name, error.message)
+                logger.error("cannot give up the copy of %s: %s", log.name, error, extra=about(log))
 
     def finish_move(self, move: LogMove, now_ms: int) -> Iterator[str]:
         """See `LogMove.finish`. The original is `settle_move`'s to take away."""
@@ -452,7 +458,8 @@ class LogManager:
         try:
             write_clean_shutdown(log_dir.path, broker_epoch)
         except OSError as error:
-            logger.error("the next start will check the logs of %s: %s", log_dir.path, error)
+            about_it = about(folder=str(log_dir.path))
+            logger.error("the next start will check the logs of %s: %s", log_dir.path, error, extra=about_it)
 
     def _flush_all(self) -> set[LogDir]:
         """Bring every log to disk; returns the directories in which that failed.
@@ -466,7 +473,7 @@ class LogManager:
                 try:
                     work = None if log.offline else log.prepare_close()
                 except (OSError, KafkaError) as error:
-                    logger.error("cannot close %s: %s", log.name, error)
+                    logger.error("cannot close %s: %s", log.name, error, extra=about(log))
                     failed.add(self._dir_of[key])
                     continue
                 if work is not None:
@@ -476,7 +483,7 @@ class LogManager:
             if problem is None:
                 log.flush_end(work)
             else:
-                logger.error("cannot close %s: %s", log.name, problem)
+                logger.error("cannot close %s: %s", log.name, problem, extra=about(log))
         return failed
 
     def _release(self) -> None:
