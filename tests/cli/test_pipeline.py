@@ -117,13 +117,18 @@ def test_run_refuses_a_file_with_mistakes() -> None:
 def test_status_and_stop() -> None:
     assert "no pipeline was started here" in run_command("pipeline", "status").stderr
     state = running.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log", phase="running")
-    done = QueryFigures("out", rows_in=12, rows_out=9)
-    state.snapshot = Snapshot("orders", [done], [TopicLag("t", 5, 2.0)])
+    queries = [
+        QueryFigures("dead-letters.orders", rows_in=10, rows_out=3, records_read={"orders": 10}),
+        QueryFigures("out", rows_in=12, rows_out=9, records_read={"orders": 8, "payments": 4}),
+        QueryFigures("paid", rows_in=5, rows_out=5, records_read={"payments": 5}),
+    ]
+    state.snapshot = Snapshot("orders", queries, [TopicLag("t", 5, 2.0)])
     with running.Registration(state):
         shown = run_command("pipeline", "status")
-        assert re.search(r"orders +running +12 +9 +0 +5 +2 s", shown.stdout), shown.stdout
+        assert re.search(r"orders +running +15 +14 +3 +5 +2 s", shown.stdout), shown.stdout
         (entry,) = json.loads(run_command("pipeline", "status", "orders", "--json").stdout)
         assert entry["running"] is True
+        assert entry["snapshot"]["records_read"] == 15
         assert entry["snapshot"]["lags"] == [{"topic": "t", "records": 5, "seconds": 2.0}]
     assert "died" in run_command("pipeline", "status").stdout
     assert "orders is not running" in run_command("pipeline", "stop", "orders").stderr

@@ -83,7 +83,7 @@ def _row(state: State, running: bool) -> tuple[str | int, ...]:
     return (
         state.name,
         _phase(state, running),
-        max((query.rows_in for query in figures.sinks), default=0),
+        figures.records_read,
         sum(query.rows_out for query in figures.sinks),
         figures.dead_letters,
         sum(lag.records for lag in figures.lags),
@@ -99,6 +99,7 @@ def _as_json(state: State, running: bool) -> dict[str, Any]:
     found["phase"] = _phase(state, running)
     found["running"] = running
     if state.snapshot is not None:
+        found["snapshot"]["records_read"] = state.snapshot.records_read
         found["snapshot"]["dead_letters"] = state.snapshot.dead_letters
         found["snapshot"]["age_s"] = round(time.time() - state.snapshot.updated_at, 1)
     return found

@@ -34,6 +34,20 @@ def test_reports_add_up_and_are_counted_once() -> None:
     assert progress.positions == {("orders", 0): 12}
 
 
+def test_a_record_counts_once_however_many_queries_and_places_read_it() -> None:
+    orders = {"startOffset": '{"orders": {"0": 10}}', "endOffset": '{"orders": {"0": 15}}', "numInputRows": 5}
+    payments = {"startOffset": None, "endOffset": '{"paid": {"0": 3, "1": 4}}', "numInputRows": 6}
+    table = {"startOffset": None, "endOffset": '{"logOffset": 3}', "numInputRows": 99}
+    out, twice, dead = QueryProgress("out"), QueryProgress("twice"), QueryProgress("dead-letters.orders")
+    out.add([_report(0, 16, None, sources=[orders, orders, payments, table])])
+    twice.add([_report(0, 10, None, sources=[orders | {"numInputRows": 10}])])
+    dead.add([_report(0, 5, None, sources=[orders]), _report(1, 2, None, sources=[payments])])
+    assert out.figures.records_read == {"orders": 5, "paid": 6}
+    assert twice.figures.records_read == {"orders": 5}
+    snapshot = Snapshot("p", [out.figures, twice.figures, dead.figures])
+    assert snapshot.records_read == 11
+
+
 def test_a_report_of_waiting_is_no_batch() -> None:
     progress = QueryProgress("out")
     progress.add([_report(0, 5, '{"orders": {"0": 5}}')])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 TopicPartition = tuple[str, int]
+# The source of a pipeline that reads topics with these names.
+SourceOf = Callable[[list[str]], str]
 ROWS = "rows"
 
 
@@ -26,6 +28,7 @@ class QueryFigures(msgspec.Struct):
     watermark: str | None = None
     state_rows: int = 0
     is_active: bool = True
+    records_read: dict[str, int] = {}  # by source
 
 
 class TopicLag(msgspec.Struct):
@@ -46,6 +49,13 @@ class Snapshot(msgspec.Struct):
     updated_at: float = 0.0
 
     @property
+    def records_read(self) -> int:
+        """The records of all sources, each once: every query reads its sources for itself, and the one that
+        is furthest has read them all."""
+        sources = {source for query in self.queries for source in query.records_read}
+        return sum(max(query.records_read.get(name, 0) for query in self.queries) for name in sources)
+
+    @property
     def dead_letters(self) -> int:
         return sum(query.rows_out for query in self.queries if is_dead_letters(query.name))
 
@@ -63,6 +73,7 @@ class QueryProgress:
     """Adds up the reports of one query."""
 
     name: str
+    source_of: SourceOf = ",".join
     figures: QueryFigures = field(init=False)
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     _last_batch: int = -1
@@ -93,6 +104,8 @@ class QueryProgress:
         figures = self.figures
         figures.batches += 1
         figures.rows_in += int(report.get("numInputRows") or 0)
+        for source, records in records_read(report, self.source_of).items():
+            figures.records_read[source] = figures.records_read.get(source, 0) + records
         observed = (report.get("observedMetrics") or {}).get(ROWS)
         counted = rows_of_batch(self.name, int(report["batchId"])) if rows_of_batch is not None else None
         if counted is None and observed is not None:
@@ -112,16 +125,35 @@ def end_offsets(report: Mapping[str, Any]) -> dict[TopicPartition, int]:
     """How far a batch read each partition; the smaller one where two sources read the same."""
     found: dict[TopicPartition, int] = {}
     for source in report.get("sources") or ():
-        end = source.get("endOffset")
-        try:
-            topics = json.loads(end) if isinstance(end, str) else end
-            for topic, partitions in topics.items():
-                for partition, offset in partitions.items():
-                    part = (topic, int(partition))
-                    found[part] = min(int(offset), found.get(part, int(offset)))
-        except (AttributeError, TypeError, ValueError):
-            continue  # a source of another kind
+        for part, offset in _offsets(source.get("endOffset")).items():
+            found[part] = min(offset, found.get(part, offset))
     return found
+
+
+def records_read(report: Mapping[str, Any], source_of: SourceOf) -> dict[str, int]:
+    """How many records a batch read of each source. A query may read a source at several places, and a
+    function that it calls may read the batch several times; a record counts once."""
+    found: dict[str, int] = {}
+    for source in report.get("sources") or ():
+        end, start = _offsets(source.get("endOffset")), _offsets(source.get("startOffset"))
+        if end:
+            name = source_of(sorted({topic for topic, _ in end}))
+            most = sum(offset - start.get(part, 0) for part, offset in end.items())
+            found[name] = max(found.get(name, 0), min(int(source.get("numInputRows") or 0), most))
+    return found
+
+
+def _offsets(told: Any) -> dict[TopicPartition, int]:
+    """The offsets of a source as Spark reports them; none of a source of another kind."""
+    try:
+        topics = json.loads(told) if isinstance(told, str) else told
+        return {
+            (topic, int(partition)): int(offset)
+            for topic, partitions in topics.items()
+            for partition, offset in partitions.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def common_positions(

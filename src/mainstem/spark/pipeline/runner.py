@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from mainstem.spark.pipeline import samples, session
-from mainstem.spark.pipeline.cluster_view import prepare_topics
+from mainstem.spark.pipeline.cluster_view import prepare_topics, topic_readers
 from mainstem.spark.pipeline.failures import RunFailed, failed, is_passing, sentence
 from mainstem.spark.pipeline.figures import QueryProgress, Snapshot
 from mainstem.spark.pipeline.graph import Graph
@@ -160,9 +160,18 @@ class Runner:
                 found[name] = sinks | {query for query in queries if query == f"dead-letters.{name}"}
         return found
 
+    def _source_of(self, topics: list[str]) -> str:
+        """The source that reads these topics; the first by name where several do, so that a record counts
+        once."""
+        sources = {
+            name: part for name, part in self._pipeline.sources.items() if isinstance(part, TopicSource)
+        }
+        found = topic_readers(sources, {name: {name} for name in sources}, topics)
+        return min(set().union(*found.values()), default=",".join(topics))
+
     def _watch(self, queries: dict[str, Any], outputs: Outputs, watch: OffsetsWatch) -> RunFailed | None:
         """Until something ends it: a stop, a failure, or that every query has finished."""
-        self._progress = {name: QueryProgress(name) for name in queries}
+        self._progress = {name: QueryProgress(name, self._source_of) for name in queries}
         while not self._is_stopped_within(TICK_S):
             self._collect(queries, outputs.counts.take)
             watch.update(list(self._progress.values()))
