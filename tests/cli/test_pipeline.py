@@ -80,7 +80,7 @@ def test_validate_shows_every_mistake_with_its_place() -> None:
         "  -> did you mean orders?",
         "bad.yaml:7:15: sinks.out: there is no view 'bigg'",
         "  -> did you mean big?",
-        "with --no-sql the grammar of SQL is not checked",
+        "with --no-sql, SQL and columns are not checked",
         "mainstem: 4 mistakes in bad.yaml",
     ]
 

@@ -33,9 +33,8 @@ def definitions(document: Document, places: Places) -> dict[str, Definition]:
 
 def _inferred(pipeline: Pipeline, name: str, source: TopicSource, places: Places) -> Definition:
     """A restart must see the same columns, so the first answer stays."""
-    kept = FilePath(places.checkpoint) / "schemas" / f"{name}.ddl"
-    if places.has_local_checkpoint and kept.is_file():
-        return Definition(ddl.parse(kept.read_text(encoding="utf-8")))
+    if (known := kept(places, name)) is not None:
+        return known
     try:
         with cluster(pipeline, places.bootstrap(source.bootstrap)) as client:
             values = sample(client, source, source.decode.infer or 1000)
@@ -47,9 +46,22 @@ def _inferred(pipeline: Pipeline, name: str, source: TopicSource, places: Places
         hint = "give a schema, or start again when there are records"
         raise PipelineError([Problem(("sources", name, "decode", "infer"), str(error), hint)]) from None
     if places.has_local_checkpoint:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(ddl.render(columns), encoding="utf-8")
+        file = _file(places, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(ddl.render(columns), encoding="utf-8")
     return Definition(columns)
+
+
+def kept(places: Places, name: str) -> Definition | None:
+    """What was inferred in an earlier run."""
+    file = _file(places, name)
+    if not places.has_local_checkpoint or not file.is_file():
+        return None
+    return Definition(ddl.parse(file.read_text(encoding="utf-8")))
+
+
+def _file(places: Places, name: str) -> FilePath:
+    return FilePath(places.checkpoint) / "schemas" / f"{name}.ddl"
 
 
 def sample(client: Cluster, source: TopicSource, count: int) -> list[bytes]:

@@ -13,10 +13,13 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mainstem.spark.pipeline.problems import Problem
 from mainstem.spark.pipeline.validate import SqlPiece
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 _CONDITION = re.compile(r"\[[A-Z_.0-9]+\]\s*(.+?)\s*(?:SQLSTATE: \w+)?\s*\(line \d+, pos \d+\)", re.S)
@@ -42,6 +45,13 @@ def syntax_problems(pieces: Iterable[SqlPiece]) -> list[Problem]:
         return []
     with _Parser() as parser:
         return [problem for piece in wanted for problem in parser.problems(piece)]
+
+
+def session_problems(spark: SparkSession, pieces: Iterable[SqlPiece]) -> list[Problem]:
+    """The same, of a Spark that runs already."""
+    jvm: Any = spark._jvm
+    parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
+    return [problem for piece in pieces for problem in _complaints(parser, piece)]
 
 
 class _Parser:
@@ -72,16 +82,20 @@ class _Parser:
         self._gateway.shutdown()
 
     def problems(self, piece: SqlPiece) -> Iterator[Problem]:
-        try:
-            if piece.is_query:
-                self._parser.parsePlan(piece.text.strip().rstrip(";"))
-            else:
-                self._parser.parseExpression(piece.text)
-        except Exception as error:
-            refused = getattr(error, "java_exception", None)
-            if refused is None:
-                raise
-            yield complaint(piece, str(refused.getMessage()))
+        return _complaints(self._parser, piece)
+
+
+def _complaints(parser: Any, piece: SqlPiece) -> Iterator[Problem]:
+    try:
+        if piece.is_query:
+            parser.parsePlan(piece.text.strip().rstrip(";"))
+        else:
+            parser.parseExpression(piece.text)
+    except Exception as error:  # Py4J's own, or what PySpark makes of it
+        refused = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        if refused is None:
+            raise
+        yield complaint(piece, str(refused.getMessage()))
 
 
 def complaint(piece: SqlPiece, message: str) -> Problem:
