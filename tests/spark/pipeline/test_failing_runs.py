@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from mainstem.testing import Broker
 from tests.spark.pipeline.shop import Shop
 
+MESSAGE_BYTES_MAX = 1_048_588  # the default of max.message.bytes
 FILE = """\
 pipeline: shop
 checkpoint: ./checkpoint
@@ -83,6 +85,20 @@ def test_a_bad_record_without_a_place_for_it_stops_the_pipeline_and_is_not_lost(
     assert code == 0, printed
     assert [message.value() for message in shop.read("out")] == [b'{"id":1}']
     assert [message.value() for message in shop.read("poison.dead")] == [b"{bad"]
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
+def test_a_bad_record_as_large_as_its_topic_allows_becomes_a_dead_letter(shop: Shop) -> None:
+    value = b"x" * (MESSAGE_BYTES_MAX - 120)  # the letter has more headers
+    producer = Producer({"bootstrap.servers": shop.broker.bootstrap_servers, "message.max.bytes": 2_000_000})
+    producer.produce("large", value)
+    assert producer.flush(60) == 0
+    file = FILE.replace("topic: orders", "topic: large") + "dead_letters: large.dead\n"
+    (shop.folder / "shop.yaml").write_text(file)
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    assert [message.value() for message in shop.read("large.dead")] == [value]
 
 
 @pytest.mark.peer

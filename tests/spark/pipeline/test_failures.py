@@ -93,6 +93,20 @@ def test_a_checkpoint_that_cannot_be_read_is_named_with_the_ways_out() -> None:
     assert failed("out", _PYTHON, "/data/cp/out").hint is None
 
 
+def test_a_record_that_is_too_large_is_told_with_both_settings() -> None:
+    for said in (
+        "a record for the topic dead is 1048716 bytes when serialized which is larger than 1048576, which is "
+        "the value of kafka.max.request.size: raise that option",
+        "produce to dead-0: MESSAGE_TOO_LARGE: raise the topic's max.message.bytes, or set kafka.batch.size",
+    ):
+        failure = failed("out", f"x\nmainstem.spark.sink.errors.SinkError: {said}\n", "/data/cp/out")
+        assert failure.reason == said
+        assert failure.hint is not None
+        assert "write `kafka: {max.request.size: BYTES}` into the pipeline's file" in failure.hint
+        assert "--config max.message.bytes=BYTES" in failure.hint
+        assert "nothing is lost" in failure.hint
+
+
 def test_only_what_goes_away_by_itself_is_tried_again() -> None:
     assert is_passing("SparkException: Python worker failed to connect back.")
     assert is_passing("mainstem.wire.errors.NoBrokerAnswers: no broker answers at localhost:9092")

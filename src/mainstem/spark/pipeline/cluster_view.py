@@ -4,25 +4,33 @@ offsets that it commits to its group. No Spark here.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from mainstem.protocol.apis.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records import batch as record_batch
 from mainstem.spark.pipeline.figures import TopicLag, TopicPartition
+from mainstem.spark.pipeline.letters import bytes_max
 from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
+from mainstem.spark.source.topic_pattern import matches
 from mainstem.wire import (
     EARLIEST,
     LATEST,
+    ClientOptions,
     Cluster,
     CommittedOffset,
+    InvalidOption,
     KafkaRefusal,
+    UnsupportedOption,
     WireError,
     from_kafka_options,
 )
@@ -34,22 +42,34 @@ REQUEST_TIMEOUT_MS = 10_000
 @contextmanager
 def cluster(pipeline: Pipeline, bootstrap: str) -> Iterator[Cluster]:
     """A client for one of the pipeline's clusters."""
-    options = {key: str(value) for key, value in pipeline.kafka.items()}
-    with Cluster(from_kafka_options(options | {"bootstrap.servers": bootstrap})) as client:
+    with Cluster(_client_options(pipeline, bootstrap)) as client:
         yield client
+
+
+def _client_options(pipeline: Pipeline, bootstrap: str) -> ClientOptions:
+    """A setting that this client does not take is a mistake in the file; no broker would change that."""
+    options = {key: str(value) for key, value in pipeline.kafka.items()}
+    try:
+        return from_kafka_options(options | {"bootstrap.servers": bootstrap})
+    except (UnsupportedOption, InvalidOption) as error:
+        named = next((key for key in options if key in str(error)), None)
+        path = ("kafka", named) if named is not None else ("kafka",)
+        hint = "a pipeline does not only read: it looks at its topics by itself, and commits its offsets"
+        raise PipelineError([Problem(path, str(error), hint)]) from None
 
 
 def prepare_topics(pipeline: Pipeline, places: Places) -> list[str]:
     """Check that the topics of the sources are there, and create those of the sinks; gives the created
     ones."""
     problems: list[Problem] = []
-    wanted: dict[str, set[str]] = defaultdict(set)
+    wanted: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # by cluster, with their settings
     for sink in pipeline.sinks.values():
         if isinstance(sink, TopicSink):
-            wanted[places.bootstrap(sink.bootstrap)].add(sink.topic)
+            wanted[places.bootstrap(sink.bootstrap)][sink.topic] = {}
     letters = pipeline.dead_letters
     if letters is not None:
-        wanted[places.bootstrap(letters.bootstrap)].add(letters.topic)
+        limit = {"max.message.bytes": str(bytes_max(pipeline.kafka))}
+        wanted[places.bootstrap(letters.bootstrap)][letters.topic] = limit
     for name, source in pipeline.sources.items():
         if not isinstance(source, TopicSource) or source.pattern is not None:
             continue
@@ -68,15 +88,20 @@ def prepare_topics(pipeline: Pipeline, places: Places) -> list[str]:
     return created
 
 
-def create_topics(client: Cluster, topics: Iterable[str]) -> list[str]:
-    """Create those that are not there, with the broker's defaults."""
+def create_topics(client: Cluster, topics: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Create those that are not there, with the broker's defaults for all that is not given."""
     existing = client.metadata(None)
     missing = sorted(set(topics) - set(existing))
     if not missing:
         return []
     request = CreateTopicsRequest(
         topics=[
-            CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[], configs=[])
+            CreatableTopic(
+                name=name,
+                num_partitions=-1,
+                replication_factor=-1,
+                configs=[CreatableTopicConfig(key, value) for key, value in topics[name].items()],
+            )
             for name in missing
         ],
         timeout_ms=30_000,
@@ -98,7 +123,7 @@ def topic_readers(
     for topic in topics:
         for name, source in sources.items():
             named = [source.topic, *(source.topics or ())]
-            if topic in named or (source.pattern is not None and re.fullmatch(source.pattern, topic)):
+            if topic in named or (source.pattern is not None and matches(source.pattern, topic)):
                 found[topic] |= readers.get(name, set())
     return dict(found)
 
@@ -107,8 +132,7 @@ class ClusterView:
     """Commits a pipeline's offsets on one cluster, and measures how far it is behind there."""
 
     def __init__(self, pipeline: Pipeline, bootstrap: str, group: str) -> None:
-        options = {key: str(value) for key, value in pipeline.kafka.items()}
-        self._client = Cluster(from_kafka_options(options | {"bootstrap.servers": bootstrap}))
+        self._client = Cluster(_client_options(pipeline, bootstrap))
         self._group = group
         self._committed: dict[TopicPartition, int] = {}
 

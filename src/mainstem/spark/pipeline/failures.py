@@ -28,9 +28,16 @@ _METADATA = "StreamMetadata$.read("
 # Java's reader of JSON says no more than this; nothing but the files of a checkpoint is read by it.
 _NOT_JSON = "at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled)"
 
+_TOO_LARGE = ("kafka.max.request.size", "raise the topic's max.message.bytes")
+_LARGER = (
+    "write `kafka: {max.request.size: BYTES}` into the pipeline's file, and raise the topic's limit with "
+    "`mainstem topics alter TOPIC --config max.message.bytes=BYTES`; nothing is lost: a restart goes on "
+    "where it was"
+)
+
 
 class RunFailed(Exception):
-    """A query of the pipeline failed; without a hint, nothing that it had not finished is lost."""
+    """A query of the pipeline failed. Without a hint, nothing is lost, and a restart goes on where it was."""
 
     def __init__(self, query: str, reason: str, hint: str | None = None) -> None:
         super().__init__(f"{query} failed: {reason}")
@@ -43,7 +50,8 @@ def failed(query: str, report: str, checkpoint: str) -> RunFailed:
     """The failure that Spark's report of a query tells of; `checkpoint` is the query's folder."""
     damaged = _damaged_file(report, checkpoint)
     if damaged is None:
-        return RunFailed(query, sentence(report))
+        reason = sentence(report)
+        return RunFailed(query, reason, _LARGER if any(mark in reason for mark in _TOO_LARGE) else None)
     return RunFailed(
         query,
         f"its checkpoint is damaged: {damaged} cannot be read, so it is not known how far {query} has got",

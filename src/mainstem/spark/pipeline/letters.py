@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 PREFIX = "mainstem.dead-letter."
@@ -16,6 +16,10 @@ STEP = PREFIX + "step"
 AT = PREFIX + "at"
 # How often a record was sent again already; it stays on the record.
 REPLAYED = "mainstem.replayed"
+
+# A letter is larger than its record, which may be as large as its own topic allows: so the topic of letters
+# and its producer allow more than Kafka's usual 1 MiB. It is what hosted clusters allow at most.
+BYTES_MAX = 8 * 1024 * 1024
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -33,6 +37,12 @@ class Letter(NamedTuple):
     at: str
     headers: Headers
     replays: int
+
+
+def bytes_max(kafka: Mapping[str, str | int | float | bool]) -> int:
+    """How large a letter may be, with these client settings of a pipeline."""
+    given = str(kafka.get("max.request.size", ""))
+    return max(BYTES_MAX, int(given)) if given.isdecimal() else BYTES_MAX
 
 
 def read(headers: Iterable[tuple[str, bytes | None]]) -> Letter | None:

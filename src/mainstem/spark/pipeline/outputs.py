@@ -23,6 +23,7 @@ from mainstem.spark.pipeline.build import Views, error_policy, refusal
 from mainstem.spark.pipeline.connector_options import as_text, writer_options
 from mainstem.spark.pipeline.failures import failed
 from mainstem.spark.pipeline.graph import Graph
+from mainstem.spark.pipeline.letters import bytes_max
 from mainstem.spark.pipeline.model import (
     ConsoleSink,
     DeltaSink,
@@ -148,6 +149,7 @@ class Outputs:
             exactly_once=True,
             checkpoint=checkpoint,
         )
+        options["kafka.max.request.size"] = str(bytes_max(self._pipeline.kafka))
         writer = self._counted(bad).writeStream.format("mainstem").options(**options)
         return self._begin(writer, query, None)
 
