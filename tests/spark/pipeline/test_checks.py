@@ -226,3 +226,29 @@ def test_a_file_may_have_the_name_of_a_module_of_python(tmp_path: Path) -> None:
     found = importlib.machinery.PathFinder.find_spec("json", sys.path)
     assert found is not None
     assert found.origin == json.__file__
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "message"),
+    [
+        ("orders", 6, "all reads orders-out: the pipeline would read what it writes for ever"),
+        ("^p", 6, "p.dead is this pipeline's topic of dead letters: a bad record would come back"),
+    ],
+)
+def test_a_pattern_that_matches_what_the_pipeline_writes(pattern: str, line: int, message: str) -> None:
+    text = """\
+pipeline: p
+dead_letters: p.dead
+sources:
+  all:
+    bootstrap: localhost:9092
+    pattern: PATTERN
+sinks:
+  out: {from: all, topic: orders-out}
+"""
+    own = text.replace("    bootstrap: localhost:9092\n", "    from: earliest\n")
+    (problem,) = _problems(own.replace("PATTERN", pattern))
+    assert problem.startswith(f":{line}:14: sources.all: {message} -> a pattern is searched for anywhere")
+    assert _problems(own.replace("PATTERN", "^orders$")) == []
+    # On another cluster there may be topics of the same name.
+    assert _problems(text.replace("PATTERN", pattern)) == []

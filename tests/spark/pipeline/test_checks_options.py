@@ -98,3 +98,12 @@ def test_a_password_is_in_no_problem() -> None:
     found = _problems(KAFKA=kafka)
     assert found
     assert "hidden" not in str(found)
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
+def test_a_mechanism_that_only_sources_speak(mechanism: str) -> None:
+    kafka = f"security.protocol: SASL_SSL, sasl.mechanism: {mechanism}, sasl.oauthbearer.method: oidc"
+    (problem,) = _problems(KAFKA=kafka)
+    assert problem.startswith("p.yaml:3:")
+    assert f"the SASL mechanism {mechanism} is " in problem
+    assert "PLAIN, SCRAM-SHA-256" in problem

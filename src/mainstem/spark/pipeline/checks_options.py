@@ -42,6 +42,8 @@ _SINK_KEYS = {
 }
 # Where no option is at fault; the addresses have checks of their own.
 _ANYWHERE = "localhost:9092"
+_SECURITY = ("security.protocol", "sasl.mechanism", "sasl.mechanisms")
+_SECURED = ("kafka.security.", "kafka.sasl.", "kafka.ssl.", "kafka.enable.ssl.")
 
 Ask = Callable[[Mapping[str, str]], object]
 
@@ -65,6 +67,10 @@ def check_options(context: Context) -> Iterator[Problem]:
             given = _writer(pipeline, sink.topic, places, exactly_once=sink.exactly_once)
             given |= as_text(sink.options)
             yield from _Refusals(given, _origins(pipeline, sink.options, path), path, told).of(_write)
+    given = {"kafka.bootstrap.servers": _ANYWHERE} | {
+        f"{_PREFIX}{key}": value for key, value in as_text(pipeline.kafka).items()
+    }
+    yield from _Refusals(given, _origins(pipeline, {}, ()), ("kafka",), told).of(_own_client)
     letters = pipeline.dead_letters
     if isinstance(letters, DeadLetters):
         given = _writer(pipeline, letters.topic, places, exactly_once=True)
@@ -113,10 +119,11 @@ class _Refusals:
     def __init__(
         self, given: Mapping[str, str], origins: Mapping[str, Path], path: Path, told: set[Path]
     ) -> None:
-        self._given = {name: value for name, value in given.items() if origins.get(name) not in told}
+        self._given = dict(given)
         self._origins = origins
         self._path = path
         self._told = told
+        self._leave_out_told()
 
     def of(self, ask: Ask) -> Iterator[Problem]:
         while (reason := _refusal(ask, self._given)) is not None:
@@ -126,8 +133,17 @@ class _Refusals:
                 return
             path = self._origins[name]
             self._told.add(path)
-            del self._given[name]
             yield Problem(path, *_with_hint(reason, path), at_key=_is_about_name(reason))
+            self._leave_out_told()
+
+    def _leave_out_told(self) -> None:
+        """What is known to be wrong, and what would be judged otherwise without it."""
+        secured = _SECURED if any(path[-1] in _SECURITY for path in self._told) else ()
+        self._given = {
+            name: value
+            for name, value in self._given.items()
+            if self._origins.get(name) not in self._told and not name.lower().startswith(secured)
+        }
 
     def _culprit(self, ask: Ask, reason: str) -> str | None:
         """The option without which this is not said; rather one that the reason names."""
@@ -175,3 +191,8 @@ def _read(options: Mapping[str, str]) -> object:
 
 def _write(options: Mapping[str, str]) -> object:
     return parse_sink(options, streaming=True)
+
+
+def _own_client(options: Mapping[str, str]) -> object:
+    """As the pipeline itself looks at its topics and commits its offsets."""
+    return from_kafka_options({name.removeprefix(_PREFIX): value for name, value in options.items()})

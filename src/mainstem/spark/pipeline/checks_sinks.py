@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
@@ -30,6 +31,9 @@ from mainstem.spark.pipeline.parts import (
     missing_column,
 )
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.source.topic_pattern import matches
+
+_NARROWER = "a pattern is searched for anywhere in a name: let ^ and $ bound it"
 
 
 def check_sink(name: str, sink: Sink, context: Context) -> Iterator[Problem]:
@@ -159,18 +163,29 @@ def check_together(context: Context) -> Iterator[Problem]:
                 yield Problem(("sinks", name, "topic"), f"{sink.topic} is the topic of the dead letters")
             for view in context.graph.upstream(sink.source):
                 source = context.graph.definition(view)
-                if isinstance(source, TopicSource) and _reads(source, sink.topic, sink.bootstrap):
-                    message = f"{view} reads {sink.topic}: the pipeline would read what it writes for ever"
+                if not isinstance(source, TopicSource) or source.bootstrap != sink.bootstrap:
+                    continue
+                message = f"{view} reads {sink.topic}: the pipeline would read what it writes for ever"
+                if sink.topic in _named(source):
                     yield Problem(("sinks", name, "topic"), message)
+                elif _has_pattern_of(source, sink.topic):
+                    yield Problem(("sources", view, "pattern"), message, _NARROWER)
     for name, source in context.pipeline.sources.items():
-        if (
-            isinstance(source, TopicSource)
-            and dead is not None
-            and _reads(source, dead.topic, dead.bootstrap)
-        ):
-            message = f"{dead.topic} is this pipeline's topic of dead letters: a bad record would come back"
+        if not isinstance(source, TopicSource) or dead is None or source.bootstrap != dead.bootstrap:
+            continue
+        message = f"{dead.topic} is this pipeline's topic of dead letters: a bad record would come back"
+        if dead.topic in _named(source):
             yield Problem(("sources", name), message, "read it in a pipeline of its own", at_key=True)
+        elif _has_pattern_of(source, dead.topic):
+            yield Problem(("sources", name, "pattern"), message, _NARROWER)
 
 
-def _reads(source: TopicSource, topic: str, bootstrap: str | None) -> bool:
-    return source.bootstrap == bootstrap and topic in [source.topic, *(source.topics or ())]
+def _named(source: TopicSource) -> list[str | None]:
+    return [source.topic, *(source.topics or ())]
+
+
+def _has_pattern_of(source: TopicSource, topic: str) -> bool:
+    try:
+        return source.pattern is not None and matches(source.pattern, topic)
+    except re.error:
+        return False  # that is said already

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TypeVar
@@ -14,6 +13,7 @@ from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingEr
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit
 from mainstem.spark.source.options import ReadOptions, describe
 from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition, names
+from mainstem.spark.source.topic_pattern import matches
 from mainstem.wire import NoBrokerAnswers, SecurityError, WireError
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class OffsetLookup:
         subscription = self._options.subscription
         if subscription.pattern:
             found = client.topics(None)
-            chosen = {name for name in found if re.search(subscription.pattern, name)}
+            chosen = {name for name in found if matches(subscription.pattern, name)}
             return {(name, number) for name in chosen for number in found[name]}
         wanted = set(subscription.topics) | {topic for topic, _ in subscription.partitions}
         found = client.topics(sorted(wanted))
