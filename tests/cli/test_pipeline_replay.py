@@ -28,8 +28,9 @@ class Shop:
         mainstem("topics", "create", name, "--partitions", "3")
         mainstem("topics", "create", f"{name}.dead", "--partitions", "2")
 
-    def letter(self, key: str, partition: int, pipeline: str | None = None) -> None:
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+    def letter(self, key: str, partition: int, pipeline: str | None = None, value: bytes = b"{bad") -> None:
+        settings = {"bootstrap.servers": self.broker.bootstrap_servers, "message.max.bytes": 2_000_000}
+        producer = Producer(settings)
         told = {
             letters.REASON: "not JSON",
             letters.TOPIC: self.name,
@@ -41,7 +42,7 @@ class Shop:
         }
         headers: list[tuple[str, str | bytes | None]] = [("own", b"v")]
         headers += ((name, value.encode()) for name, value in told.items())
-        producer.produce(f"{self.name}.dead", key=key, value=b"{bad", headers=headers)
+        producer.produce(f"{self.name}.dead", key=key, value=value, headers=headers)
         assert producer.flush(30) == 0
 
     def replay(self, *options: str) -> str:
@@ -126,3 +127,12 @@ def test_some_at_a_time_to_another_topic(shop: Shop) -> None:
     assert "sent 3 again" in shop.replay("--again", "--to", repaired)
     assert len(shop.read(repaired)) == 6
     assert shop.read(shop.name) == []
+
+
+def test_a_letter_of_more_than_a_megabyte(shop: Shop) -> None:
+    with Path("shop.yaml").open("a") as file:
+        file.write("kafka: {max.request.size: 2000000}\n")
+    value = b"x" * 1_048_000
+    shop.letter("large", 0, value=value)
+    assert "sent 1 again" in shop.replay()
+    assert [message.value() for message in shop.read(shop.name)] == [value]

@@ -28,7 +28,7 @@ EXAMPLES = examples(
 )
 RECORDS_PER_TRANSACTION = 1000
 READ_TIMEOUT_S = 15.0
-_SETTINGS_JAVA_ONLY = ("sasl.jaas.config", "ssl.truststore", "ssl.keystore")
+_SETTINGS_JAVA_ONLY = ("sasl.jaas.config", "ssl.truststore", "ssl.keystore", "max.request.size")
 
 
 def replay_dead_letters(
@@ -51,6 +51,7 @@ def replay_dead_letters(
     document = usable(file)
     pipeline = document.pipeline
     assert pipeline is not None
+    from mainstem.spark.pipeline.letters import bytes_max
     from mainstem.spark.pipeline.places import Places
 
     if pipeline.dead_letters is None:
@@ -63,19 +64,27 @@ def replay_dead_letters(
         pipeline.name,
         f"{places.group}.dead-letters",
         {key: str(value) for key, value in pipeline.kafka.items() if not key.startswith(_SETTINGS_JAVA_ONLY)},
+        bytes_max(pipeline.kafka),
     )
     replay.run(to=to, limit=limit, dry_run=dry_run, again=again)
 
 
 class _Replay:
     def __init__(
-        self, bootstrap: str, topic: str, pipeline: str, group: str, settings: dict[str, str]
+        self,
+        bootstrap: str,
+        topic: str,
+        pipeline: str,
+        group: str,
+        settings: dict[str, str],
+        letter_bytes_max: int,
     ) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
         self._pipeline = pipeline
         self._group = group
         self._settings: dict[str, Any] = dict(settings)
+        self._letter_bytes_max = letter_bytes_max
         self._positions: dict[int, int] = {}
         self._partitions: dict[str, int] = {}
         self._skipped = 0
@@ -160,7 +169,12 @@ class _Replay:
     def _send(self, consumer: Consumer, to: str | None, limit: int | None) -> None:
         producer = producer_client(
             self._bootstrap,
-            self._settings | {"transactional.id": f"{self._group}.{self._topic}", "linger.ms": 20},
+            self._settings
+            | {
+                "transactional.id": f"{self._group}.{self._topic}",
+                "linger.ms": 20,
+                "message.max.bytes": self._letter_bytes_max,
+            },
         )
         producer.init_transactions(30)
         sent: Counter[str] = Counter()
