@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from mainstem.spark.pipeline import checks_options, checks_sinks, checks_steps, schemas, times
+from mainstem.spark.pipeline.checks_decode import check_decode
 from mainstem.spark.pipeline.columns import known_columns
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import DeadLetters, Decode, FileSource, Pipeline, TopicSource, Watermark
+from mainstem.spark.pipeline.model import DeadLetters, FileSource, Pipeline, TopicSource, Watermark
 from mainstem.spark.pipeline.parts import (
     Context,
     bad_bootstrap,
@@ -124,7 +125,7 @@ def _topic_source(source: TopicSource, path: Path, context: Context) -> Iterator
     if source.on_error == "dead_letter" and context.pipeline.dead_letters is None:
         hint = "add dead_letters: TOPIC at the top"
         yield Problem((*path, "on_error"), "there is no topic for dead letters", hint)
-    yield from _decode(source.decode, (*path, "decode"), context.folder)
+    yield from check_decode(source.decode, (*path, "decode"), context.folder)
     yield from _required(source, path)
     yield from _metadata(source, path)
     if isinstance(source.watermark, Watermark):
@@ -163,31 +164,3 @@ def _metadata(source: TopicSource, path: Path) -> Iterator[Problem]:
     for index, name in enumerate(source.metadata):
         if name in source.metadata[:index]:
             yield Problem((*path, "metadata", index), f"{name} is there twice")
-
-
-def _decode(decode: Decode, path: Path, folder: FilePath) -> Iterator[Problem]:
-    given = [name for name in ("schema", "schema_file", "infer") if getattr(decode, name) is not None]
-    if decode.format == "raw":
-        for name in given:
-            yield Problem((*path, name), "raw values have no schema", "choose another format", at_key=True)
-        return
-    if len(given) > 1:
-        yield Problem((*path, given[1]), f"{' and '.join(given)} exclude each other", at_key=True)
-        return
-    if decode.format in ("avro", "protobuf") and decode.infer is not None:
-        yield Problem((*path, "infer"), f"{decode.format} needs its schema", "give schema_file", at_key=True)
-        return
-    if not given and decode.format != "protobuf":
-        hint = "give schema: 'id BIGINT, name STRING', or infer: 1000 to look at that many records"
-        yield Problem((*path, "format"), f"the schema of {decode.format} is missing", hint)
-        return
-    if decode.infer is not None and decode.infer < 1:
-        yield Problem((*path, "infer"), "at least one record is needed to infer a schema from")
-    if decode.message is not None and decode.format != "protobuf":
-        yield Problem((*path, "message"), "only protobuf has messages", at_key=True)
-    if decode.format == "csv" and decode.framing != "none":
-        yield Problem((*path, "framing"), "CSV has no framing", at_key=True)
-    try:
-        schemas.definition(decode, folder)
-    except schemas.SchemaError as error:
-        yield Problem((*path, error.field), str(error), error.hint, error.inside)

@@ -10,17 +10,23 @@ from pathlib import Path as FilePath
 from mainstem.spark.pipeline import avro_schema, schemas, times
 from mainstem.spark.pipeline.addresses import AddressError, database
 from mainstem.spark.pipeline.columns import watermarked
+from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
     AggregateStep,
     ConsoleSink,
+    DeduplicateStep,
     DeltaSink,
+    FileSource,
     IcebergSink,
     JdbcSink,
+    JoinStep,
     ParquetSink,
     PythonSink,
     Sink,
+    SqlStep,
     TopicSink,
     TopicSource,
+    WatermarkStep,
 )
 from mainstem.spark.pipeline.parts import (
     Context,
@@ -70,12 +76,28 @@ def _mode(sink: Sink, path: Path, context: Context) -> Iterator[Problem]:
     mode = getattr(sink, "mode", "append")
     parts = [context.graph.definition(view) for view in context.graph.upstream(sink.source)]
     aggregates = [part for part in parts if isinstance(part, AggregateStep)]
+    if mode == "complete" and parts and not any(_may_aggregate(part, context.folder) for part in parts):
+        message = f"complete writes all rows of an aggregate again each time, and {sink.source} is none"
+        yield Problem((*path, "mode"), message, "use append")
     if mode == "append" and aggregates and not watermarked(context.graph, sink.source):
         hint = "give the source a watermark"
         if hasattr(sink, "mode"):
             hint += ", or the sink mode: update"
         message = f"{sink.source} is an aggregate without a watermark, so none of its rows is ever final"
         yield Problem((*path, "from"), message, hint)
+
+
+_AGGREGATING = re.compile(r"\b(group|distinct|union|intersect|except)\b|\w\s*\(", re.IGNORECASE)
+
+
+def _may_aggregate(part: object, folder: FilePath) -> bool:
+    """Without Spark's parser, a query that calls any function may be an aggregate."""
+    if isinstance(part, SqlStep):
+        try:
+            return _AGGREGATING.search(sql_text(part, folder)) is not None
+        except (OSError, UnicodeDecodeError):
+            return True
+    return not isinstance(part, TopicSource | FileSource | WatermarkStep | DeduplicateStep | JoinStep)
 
 
 def _topic(sink: TopicSink, path: Path, context: Context) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mainstem.spark.pipeline import schemas, sqltext
+from mainstem.spark.pipeline import schemas, sqltext, times
 from mainstem.spark.pipeline.columns import watermarked
 from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
@@ -115,6 +115,12 @@ def _window(window: Window, source: str, path: Path, context: Context) -> Iterat
         span = getattr(window, key)
         if span is not None:
             yield from bad_span(span, (*path, key))
+    size, slide = times.span_ms(window.size or ""), times.span_ms(window.slide or "")
+    if size is not None and slide is not None and slide > size:
+        message = (
+            f"windows of {window.size} that are {window.slide} apart would leave out what is between them"
+        )
+        yield Problem((*path, "slide"), message, f"slide by {window.size} at most")
 
 
 def _join(step: JoinStep, path: Path, context: Context) -> Iterator[Problem]:

@@ -35,6 +35,25 @@ def span(text: str) -> str | None:
     return f"{int(match[1])} {written}" if written else None
 
 
+_MILLISECONDS = {
+    "milliseconds": 1,
+    "seconds": 1000,
+    "minutes": 60_000,
+    "hours": 3_600_000,
+    "days": 86_400_000,
+    "weeks": 604_800_000,
+}
+
+
+def span_ms(text: str) -> int | None:
+    """The same in milliseconds."""
+    written = span(text)
+    if written is None:
+        return None
+    count, unit = written.split(" ")
+    return int(count) * _MILLISECONDS[unit]
+
+
 def trigger(text: str) -> str | None:
     """A span, or `available now` (also `once`); None when it is neither."""
     if re.sub(r"[\s_-]", "", text.lower()) in ("availablenow", "once"):
