@@ -28,7 +28,6 @@ FAILED = "__failed"
 _DATA = "__data"
 _CORRUPT = "__corrupt"
 _ROWS = "__rows"
-_END = "__end"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
@@ -108,11 +107,11 @@ def _decoded(value: Column, source: TopicSource, definition: Definition) -> Colu
 
 def _from_json(text: Column, columns: ddl.Schema, options: dict[str, str]) -> Column:
     """Spark's parser looks at the first JSON value of a text, and not at what follows it. So it is given an
-    array of the text and of a mark: what is more than one object leaves no array, or not these two in it.
+    array of the text and of null: what is more than one object leaves no array, or not these two in it.
     """
     element = ", ".join(column.ddl(":") for column in columns)
-    schema = f"{_ROWS} ARRAY<STRUCT<{element}, {_END}: BOOLEAN>>, {_CORRUPT} STRING"
-    marked = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit(f'\n,{{"{_END}":true}}]}}'))
+    schema = f"{_ROWS} ARRAY<STRUCT<{element}>>, {_CORRUPT} STRING"
+    marked = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit("\n,null]}"))
     return F.from_json(marked, schema, options)
 
 
@@ -141,8 +140,7 @@ def _failure(source: TopicSource, columns: ddl.Schema, row: Column) -> Column:
         bad = bad | F.col(f"{_DATA}.{_CORRUPT}").isNotNull()
     if source.decode.format == "json":
         rows = F.col(f"{_DATA}.{_ROWS}")
-        has_end = F.coalesce(F.get(rows, F.lit(1)).getField(_END), F.lit(False))
-        bad = bad | (F.size(rows) != 2) | ~has_end
+        bad = bad | (F.size(rows) != 2) | F.get(rows, F.lit(1)).isNotNull()
     for part in _missing(row, columns):
         bad = bad | part
     return F.when(has_value & bad, F.lit("decode"))
