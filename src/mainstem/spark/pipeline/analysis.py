@@ -7,17 +7,14 @@ made or written. Spark names a part of a file at most by its text, so each piece
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
 
+import msgspec
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.spark.pipeline import analysis_sinks, analysis_steps, source_views
 from mainstem.spark.pipeline.analysis_parts import refused
 from mainstem.spark.pipeline.build import Read, Views, build
-from mainstem.spark.pipeline.connector_options import reader_options
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import AggregateStep, Pipeline, Step, TopicSource
 from mainstem.spark.pipeline.places import Places
@@ -35,8 +32,6 @@ _RECORD = {
     "timestampType": "INT",
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
 }
-# They print each refusal as JSON.
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def no_records(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
@@ -55,29 +50,16 @@ def analyse(
     """Every view; PipelineError with all that Spark has against the sources, the steps and the sinks."""
     pipeline = document.pipeline
     assert pipeline is not None
-    with _quietly():
-        built: list[Problem] = []
-        views: Views | None = None
-        try:
-            views = build(spark, document, places, definitions, read)
-        except PipelineError as error:
-            built = error.problems
-        problems = _Pieces(spark, document, places, definitions, read, built).problems()
+    built: list[Problem] = []
+    views: Views | None = None
+    try:
+        views = build(spark, document, places, definitions, read)
+    except PipelineError as error:
+        built = error.problems
+    problems = _Pieces(spark, document, definitions, built).problems()
     if problems or views is None:
         raise PipelineError(problems)
     return views
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    loggers: list[Any] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.disabled = False
 
 
 class _Pieces:
@@ -87,18 +69,14 @@ class _Pieces:
         self,
         spark: SparkSession,
         document: Document,
-        places: Places,
         definitions: Mapping[str, Definition],
-        read: Read,
         built: list[Problem],
     ) -> None:
         assert document.pipeline is not None
         self._spark = spark
         self._document = document
         self._pipeline: Pipeline = document.pipeline
-        self._places = places
         self._definitions = definitions
-        self._read = read
         self._built = built
         self._graph = Graph(self._pipeline, document.folder)
         refused_names = {problem.path[1] for problem in built if len(problem.path) > 1}
@@ -139,11 +117,9 @@ class _Pieces:
         return found or whole
 
     def _rules(self, name: str, source: TopicSource) -> Iterator[Problem]:
-        import msgspec
-
         bare = msgspec.structs.replace(source, require={})
         try:
-            records = self._read(self._spark, reader_options(self._pipeline, source, self._places))
+            records = no_records(self._spark, {})
             rows = source_views.stage(records, name, bare, self._definitions[name]).staged
         except PySparkException:
             return  # it is not the rules

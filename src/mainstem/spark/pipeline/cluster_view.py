@@ -58,18 +58,9 @@ def _client_options(pipeline: Pipeline, bootstrap: str) -> ClientOptions:
         raise PipelineError([Problem(path, str(error), hint)]) from None
 
 
-def prepare_topics(pipeline: Pipeline, places: Places) -> list[str]:
-    """Check that the topics of the sources are there, and create those of the sinks; gives the created
-    ones."""
+def check_topics(pipeline: Pipeline, places: Places) -> None:
+    """PipelineError when topics of the sources are not there."""
     problems: list[Problem] = []
-    wanted: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # by cluster, with their settings
-    for sink in pipeline.sinks.values():
-        if isinstance(sink, TopicSink):
-            wanted[places.bootstrap(sink.bootstrap)][sink.topic] = {}
-    letters = pipeline.dead_letters
-    if letters is not None:
-        limit = {"max.message.bytes": str(bytes_max(pipeline.kafka))}
-        wanted[places.bootstrap(letters.bootstrap)][letters.topic] = limit
     for name, source in pipeline.sources.items():
         if not isinstance(source, TopicSource) or source.pattern is not None:
             continue
@@ -81,6 +72,18 @@ def prepare_topics(pipeline: Pipeline, places: Places) -> list[str]:
                     problems.append(Problem(("sources", name, "topic"), f"there is no topic {topic!r}", hint))
     if problems:
         raise PipelineError(problems)
+
+
+def make_topics(pipeline: Pipeline, places: Places) -> list[str]:
+    """Create the topics of the sinks and of dead letters that are not there; gives the created ones."""
+    wanted: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # by cluster, with their settings
+    for sink in pipeline.sinks.values():
+        if isinstance(sink, TopicSink):
+            wanted[places.bootstrap(sink.bootstrap)][sink.topic] = {}
+    letters = pipeline.dead_letters
+    if letters is not None:
+        limit = {"max.message.bytes": str(bytes_max(pipeline.kafka))}
+        wanted[places.bootstrap(letters.bootstrap)][letters.topic] = limit
     created: list[str] = []
     for bootstrap, topics in wanted.items():
         with cluster(pipeline, bootstrap) as client:
@@ -191,8 +194,9 @@ __all__ = [
     "ClusterView",
     "KafkaRefusal",
     "WireError",
+    "check_topics",
     "cluster",
     "create_topics",
-    "prepare_topics",
+    "make_topics",
     "topic_readers",
 ]

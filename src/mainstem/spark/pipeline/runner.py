@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from mainstem.spark.pipeline import samples, session
-from mainstem.spark.pipeline.cluster_view import prepare_topics, topic_readers
+from mainstem.spark.pipeline.cluster_view import check_topics, make_topics, topic_readers
 from mainstem.spark.pipeline.failures import RunFailed, failed, is_passing, sentence
 from mainstem.spark.pipeline.figures import QueryProgress, Snapshot
 from mainstem.spark.pipeline.graph import Graph
@@ -99,17 +99,19 @@ class Runner:
     def run(self) -> Snapshot:
         """Run until it is stopped, has read everything (`once`), or fails with RunFailed."""
         self._hooks.phase("checking topics")
-        created = prepare_topics(self._pipeline, self._places)
-        if created:
-            self._hooks.created(created)
+        check_topics(self._pipeline, self._places)
         definitions = samples.definitions(self._document, self._places)
         self._hooks.phase("starting Spark")
         spark = self._start_spark()
         try:
-            from mainstem.spark.pipeline.build import build
+            from mainstem.spark.pipeline.analysis import analyse
             from mainstem.spark.pipeline.outputs import Outputs
+            from mainstem.spark.pipeline.source_views import read_topics
 
-            views = build(spark, self._document, self._places, definitions)
+            # Nothing is made or written for a pipeline that Spark refuses.
+            views = analyse(spark, self._document, self._places, definitions, read_topics)
+            if created := make_topics(self._pipeline, self._places):
+                self._hooks.created(created)
             outputs = Outputs(
                 spark, self._document, self._places, views, once=self._options.once, show=self._hooks.rows
             )
