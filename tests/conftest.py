@@ -3,6 +3,7 @@ the session fails.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -37,9 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # How fast examples are made and tried says nothing where others keep the machine busy.
     settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy machine")
+    _hear_signals()
     if not hasattr(config, "workerinput"):
         shared.open_session()
         spark_java.prepare_environment()
+
+
+def _hear_signals() -> None:
+    """Who runs tests in the background may ignore signals, and what tests start would, too."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

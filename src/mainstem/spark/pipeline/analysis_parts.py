@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from mainstem.spark.pipeline.build import brief
+from mainstem.spark.pipeline.build import PLACE_IN_SQL, brief
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean, nearest
-
-_PLACE = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 
 def refused(error: PySparkException, path: Path, text: str = "") -> Problem:
     """What Spark says of a piece. `text` is the piece, where Spark was given it without its first blanks."""
     message, hint = _said(error)
-    place = _PLACE.search(str(error))
+    place = PLACE_IN_SQL.search(str(error))
     if place is None:
         return Problem(path, message, hint)
     before = text[: len(text) - len(text.lstrip())]

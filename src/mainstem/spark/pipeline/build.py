@@ -92,14 +92,15 @@ def _step(
     return step_views.make(spark, name, step, inputs, document.folder)
 
 
-_PLACE = re.compile(r"line (\d+), pos(?:ition)? (\d+)")
+# Where in a SQL text Spark found a mistake: lines from 1, positions from 0.
+PLACE_IN_SQL = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 
 
 def refusal(error: PySparkException, path: Path, part: object) -> Problem:
     """Spark's complaint as a problem: its first sentence, and its place in the SQL where that is known."""
     inside = None
     text = str(error)
-    if (match := _PLACE.search(text)) is not None and getattr(part, "sql", None) is not None:
+    if (match := PLACE_IN_SQL.search(text)) is not None and getattr(part, "sql", None) is not None:
         path, inside = (*path, "sql"), (int(match[1]) - 1, int(match[2]))
     said = brief(error)
     for option in getattr(part, "options", None) or ():
