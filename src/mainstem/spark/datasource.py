@@ -35,6 +35,11 @@ _COLUMNS = [
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
 
+def record_schema(*, headers: bool) -> StructType:
+    """The columns of records. Made of types, not of text: Spark's Python workers cannot parse one."""
+    return StructType([*_COLUMNS, *([StructField("headers", ArrayType(_HEADER))] if headers else [])])
+
+
 class MainstemDataSource(DataSource):
     """Topics of a Kafka-compatible cluster, with the schema and the options of Spark's own connector."""
 
@@ -44,9 +49,7 @@ class MainstemDataSource(DataSource):
 
     def schema(self) -> StructType:
         # Called by `load()`: what is wrong for a batch and for a stream alike is found here already.
-        headers = check_general(self.options).include_headers
-        # Made of types, not of text: Spark's Python workers cannot parse one.
-        return StructType([*_COLUMNS, *([StructField("headers", ArrayType(_HEADER))] if headers else [])])
+        return record_schema(headers=check_general(self.options).include_headers)
 
     def reader(self, schema: StructType) -> BatchReader:
         from mainstem.spark.source.readers import BatchReader, FilteringBatchReader

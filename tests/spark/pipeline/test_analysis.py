@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from mainstem.spark.pipeline.reader import parse
 from mainstem.spark.pipeline.validate import checked
 from mainstem.spark.pipeline.validate_spark import SparkChecks, checks_of
+from tests.spark.pipeline.told import told
 
 pytestmark = pytest.mark.peer
 
@@ -61,10 +62,7 @@ def _checks(spark: SparkSession, text: str, folder: Path) -> tuple[SparkChecks, 
     problems = sorted(
         [*document.problems, *found.problems], key=lambda problem: document.locate(problem) or (0, 0)
     )
-    return found, [
-        f"{document.describe(problem).removeprefix(file)}{f' -> {problem.hint}' if problem.hint else ''}"
-        for problem in problems
-    ]
+    return found, told(document, problems, file)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from mainstem.spark.pipeline.reader import parse
 from mainstem.spark.pipeline.validate import checked
+from tests.spark.pipeline.told import told
 
 BASE = """\
 pipeline: p
@@ -31,10 +32,7 @@ sinks:
 def _problems(text: str, folder: Path | None = None) -> list[str]:
     file = str((folder or Path("nowhere")) / "p.yaml")
     document = checked(parse(text, file))
-    return [
-        f"{document.describe(problem).removeprefix(file)}{f' -> {problem.hint}' if problem.hint else ''}"
-        for problem in document.problems
-    ]
+    return told(document, file=file)
 
 
 def _with(step: str = "", sink: str = "", source: str = "", top: str = "") -> str:

@@ -1,11 +1,14 @@
 """What can be said without Java of readers' options, windows and output modes."""
 
+from typing import Any
+
 import pytest
+from pyspark.sql import SparkSession
 
 from mainstem.spark.pipeline.checks_decode import OPTIONS
 from mainstem.spark.pipeline.reader import parse
-from mainstem.spark.pipeline.spark_parser import _Parser
 from mainstem.spark.pipeline.validate import checked
+from tests.spark.pipeline.told import told
 
 BASE = """\
 pipeline: p
@@ -31,10 +34,7 @@ def _problems(
     view, mode = sink.split(" ")
     text = BASE.replace("json", format_name).replace("OPTIONS", options).replace("SLIDE", slide)
     document = checked(parse(text.replace("FROM,", f"{view},").replace("MODE", mode), "p.yaml"))
-    return [
-        f"{document.describe(problem)}{f' -> {problem.hint}' if problem.hint else ''}"
-        for problem in document.problems
-    ]
+    return told(document)
 
 
 def test_the_base_is_fine() -> None:
@@ -92,8 +92,8 @@ def test_complete_needs_an_aggregate() -> None:
 
 
 @pytest.mark.peer
-def test_the_names_are_those_of_spark() -> None:
-    with _Parser() as parser:
-        catalyst = parser._gateway.jvm.org.apache.spark.sql.catalyst
-        for name, found in (("json", catalyst.json.JSONOptions), ("csv", catalyst.csv.CSVOptions)):
-            assert set(found.getAllOptions().mkString(",").split(",")) == set(OPTIONS[name])
+def test_the_names_are_those_of_spark(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    for name, found in (("json", catalyst.json.JSONOptions), ("csv", catalyst.csv.CSVOptions)):
+        assert set(found.getAllOptions().mkString(",").split(",")) == set(OPTIONS[name])

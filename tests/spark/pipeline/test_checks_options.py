@@ -4,6 +4,7 @@ import pytest
 
 from mainstem.spark.pipeline.reader import parse
 from mainstem.spark.pipeline.validate import checked
+from tests.spark.pipeline.told import told
 
 BASE = """\
 pipeline: p
@@ -28,10 +29,7 @@ def _problems(**options: str) -> list[str]:
     for name in _LINES:
         text = text.replace(name, options.get(name, ""))
     document = checked(parse(text, "p.yaml"))
-    return [
-        f"{document.describe(problem)}{f' -> {problem.hint}' if problem.hint else ''}"
-        for problem in document.problems
-    ]
+    return told(document)
 
 
 def test_the_base_is_fine() -> None:

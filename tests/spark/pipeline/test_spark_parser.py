@@ -1,8 +1,9 @@
-"""Spark's own parser finds what is wrong with SQL, without a Spark."""
+"""Spark's own parser finds what is wrong with SQL."""
 
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from mainstem.spark.pipeline.reader import parse
 from mainstem.spark.pipeline.spark_parser import complaint, syntax_problems
@@ -27,10 +28,10 @@ sinks:
 
 
 @pytest.mark.peer
-def test_each_mistake_is_found_at_its_place() -> None:
+def test_each_mistake_is_found_at_its_place(spark: SparkSession) -> None:
     document = checked(parse(TEXT, "p.yaml"))
     assert document.pipeline is not None
-    found = syntax_problems(readable(sql_pieces(document.pipeline, Path())))
+    found = syntax_problems(spark, readable(sql_pieces(document.pipeline, Path())))
     assert [document.describe(problem) for problem in found] == [
         "p.yaml:11:10: steps.wrong: Syntax error at or near 'orders': extra input 'orders'",
         "p.yaml:12:51: steps.totals: Syntax error at or near '='",

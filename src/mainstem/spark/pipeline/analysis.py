@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from mainstem.spark.datasource import record_schema
 from mainstem.spark.pipeline import analysis_sinks, analysis_steps, source_views
 from mainstem.spark.pipeline.analysis_parts import refused
 from mainstem.spark.pipeline.build import Read, Views, build
@@ -22,22 +24,11 @@ from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
 from mainstem.spark.pipeline.schemas import Definition
 
-_RECORD = {
-    "key": "BINARY",
-    "value": "BINARY",
-    "topic": "STRING",
-    "partition": "INT",
-    "offset": "BIGINT",
-    "timestamp": "TIMESTAMP",
-    "timestampType": "INT",
-    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
-}
-
 
 def no_records(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """A stream with the columns of records, which is analysed and never read."""
-    columns = (f"CAST(NULL AS {kind}) AS {name}" for name, kind in _RECORD.items())
-    return spark.readStream.format("rate").load().selectExpr(*columns)
+    columns = (F.lit(None).cast(field.dataType).alias(field.name) for field in record_schema(headers=True))
+    return spark.readStream.format("rate").load().select(*columns)
 
 
 def analyse(

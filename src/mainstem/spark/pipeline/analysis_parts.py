@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from mainstem.spark.pipeline.build import PLACE_IN_SQL, brief
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean, nearest
+from mainstem.spark.pipeline.sqltext import place_with_blanks
 
 
 def refused(error: PySparkException, path: Path, text: str = "") -> Problem:
@@ -15,11 +16,7 @@ def refused(error: PySparkException, path: Path, text: str = "") -> Problem:
     place = PLACE_IN_SQL.search(str(error))
     if place is None:
         return Problem(path, message, hint)
-    before = text[: len(text) - len(text.lstrip())]
-    line, column = int(place[1]) - 1, int(place[2])
-    if line == 0:
-        column += len(before) - (before.rfind("\n") + 1)
-    return Problem(path, message, hint, inside=(line + before.count("\n"), column))
+    return Problem(path, message, hint, inside=place_with_blanks(text, int(place[1]), int(place[2])))
 
 
 def _said(error: PySparkException) -> tuple[str, str | None]:

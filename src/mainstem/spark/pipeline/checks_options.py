@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from mainstem.spark.pipeline import times
-from mainstem.spark.pipeline.connector_options import as_text, reader_options, writer_options
+from mainstem.spark.pipeline.connector_options import as_text, client_options, reader_options, writer_options
 from mainstem.spark.pipeline.model import DeadLetters, Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.parts import Context
 from mainstem.spark.pipeline.places import Places
@@ -67,9 +67,7 @@ def check_options(context: Context) -> Iterator[Problem]:
             given = _writer(pipeline, sink.topic, places, exactly_once=sink.exactly_once)
             given |= as_text(sink.options)
             yield from _Refusals(given, _origins(pipeline, sink.options, path), path, told).of(_write)
-    given = {"kafka.bootstrap.servers": _ANYWHERE} | {
-        f"{_PREFIX}{key}": value for key, value in as_text(pipeline.kafka).items()
-    }
+    given = {"kafka.bootstrap.servers": _ANYWHERE} | client_options(pipeline)
     yield from _Refusals(given, _origins(pipeline, {}, ()), ("kafka",), told).of(_own_client)
     letters = pipeline.dead_letters
     if isinstance(letters, DeadLetters):
@@ -79,7 +77,7 @@ def check_options(context: Context) -> Iterator[Problem]:
 
 def _source_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str] | None:
     """None where its own keys are wrong already; that is said elsewhere."""
-    given = [source.topic, source.pattern, *(source.topics or ())]
+    given = [*source.names, source.pattern]
     is_start = source.start in ("earliest", "latest") or times.point_ms(source.start) is not None
     if not any(given) or not is_start or (source.rate is not None and source.rate < 1):
         return None

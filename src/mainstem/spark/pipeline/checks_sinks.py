@@ -37,7 +37,7 @@ from mainstem.spark.pipeline.parts import (
     missing_column,
 )
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.source.topic_pattern import matches
+from mainstem.spark.source.patterns import matches
 
 _NARROWER = "a pattern is searched for anywhere in a name: let ^ and $ bound it"
 
@@ -188,7 +188,7 @@ def check_together(context: Context) -> Iterator[Problem]:
                 if not isinstance(source, TopicSource) or source.bootstrap != sink.bootstrap:
                     continue
                 message = f"{view} reads {sink.topic}: the pipeline would read what it writes for ever"
-                if sink.topic in _named(source):
+                if sink.topic in source.names:
                     yield Problem(("sinks", name, "topic"), message)
                 elif _has_pattern_of(source, sink.topic):
                     yield Problem(("sources", view, "pattern"), message, _NARROWER)
@@ -196,14 +196,10 @@ def check_together(context: Context) -> Iterator[Problem]:
         if not isinstance(source, TopicSource) or dead is None or source.bootstrap != dead.bootstrap:
             continue
         message = f"{dead.topic} is this pipeline's topic of dead letters: a bad record would come back"
-        if dead.topic in _named(source):
+        if dead.topic in source.names:
             yield Problem(("sources", name), message, "read it in a pipeline of its own", at_key=True)
         elif _has_pattern_of(source, dead.topic):
             yield Problem(("sources", name, "pattern"), message, _NARROWER)
-
-
-def _named(source: TopicSource) -> list[str | None]:
-    return [source.topic, *(source.topics or ())]
 
 
 def _has_pattern_of(source: TopicSource, topic: str) -> bool:

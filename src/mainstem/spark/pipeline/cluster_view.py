@@ -21,7 +21,7 @@ from mainstem.spark.pipeline.letters import bytes_max
 from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
-from mainstem.spark.source.topic_pattern import matches
+from mainstem.spark.source.patterns import matches
 from mainstem.wire import (
     EARLIEST,
     LATEST,
@@ -66,7 +66,7 @@ def check_topics(pipeline: Pipeline, places: Places) -> None:
             continue
         with cluster(pipeline, places.bootstrap(source.bootstrap)) as client:
             existing = client.metadata(None)
-            for topic in [source.topic] if source.topic is not None else source.topics or []:
+            for topic in source.names:
                 if topic not in existing:
                     hint = did_you_mean(topic, [n for n in existing if not n.startswith("__")], "there are")
                     problems.append(Problem(("sources", name, "topic"), f"there is no topic {topic!r}", hint))
@@ -125,8 +125,7 @@ def topic_readers(
     found: dict[str, set[str]] = defaultdict(set)
     for topic in topics:
         for name, source in sources.items():
-            named = [source.topic, *(source.topics or ())]
-            if topic in named or (source.pattern is not None and matches(source.pattern, topic)):
+            if topic in source.names or (source.pattern is not None and matches(source.pattern, topic)):
                 found[topic] |= readers.get(name, set())
     return dict(found)
 

@@ -14,16 +14,21 @@ def as_text(options: Options) -> dict[str, str]:
     }
 
 
+def client_options(pipeline: Pipeline) -> dict[str, str]:
+    """The client's settings of all sources and sinks."""
+    return {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+
+
 def reader_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str]:
     """The options of `format("mainstem")` for a source."""
     # What an aborted transaction left behind, such as a batch that another pipeline ran again, is no data.
     options = {"kafka.isolation.level": "read_committed"}
-    options |= {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    options |= client_options(pipeline)
     options["kafka.bootstrap.servers"] = places.bootstrap(source.bootstrap)
     if source.pattern is not None:
         options["subscribePattern"] = source.pattern
     else:
-        options["subscribe"] = source.topic or ",".join(source.topics or ())
+        options["subscribe"] = ",".join(source.names)
     if source.start in ("earliest", "latest"):
         options["startingOffsets"] = source.start
     else:
@@ -47,7 +52,7 @@ def writer_options(
     checkpoint: str,
 ) -> dict[str, str]:
     """The options of `format("mainstem")` for a sink."""
-    options = {f"kafka.{key}": value for key, value in as_text(pipeline.kafka).items()}
+    options = client_options(pipeline)
     options["kafka.bootstrap.servers"] = places.bootstrap(bootstrap)
     options["topic"] = topic
     options["checkpointLocation"] = checkpoint

@@ -115,6 +115,11 @@ class TopicSource(Part, frozen=True, kw_only=True, rename={"start": "from"}):
     ] = True
     options: Annotated[Options, Meta(description='further options of `format("mainstem")`')] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """The topics that it names; none where it has a pattern."""
+        return [*([self.topic] if self.topic is not None else []), *(self.topics or ())]
+
 
 class FileSource(Part, frozen=True, kw_only=True):
     """A table that does not stream, to join with."""

@@ -94,8 +94,7 @@ def _describe_topics(source: TopicSource) -> str:
     if source.pattern is not None:
         what = f"topics like {source.pattern}"
     else:
-        names = [source.topic] if source.topic is not None else source.topics or []
-        what = f"topic{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        what = f"topic{'s' if len(source.names) > 1 else ''} {', '.join(source.names)}"
     words = [what, source.decode.format]
     if source.rate is not None:
         words.append(f"at most {source.rate} a batch")

@@ -14,7 +14,7 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
 from mainstem.spark.pipeline.schemas import Definition, definition
-from mainstem.spark.source.topic_pattern import matches
+from mainstem.spark.source.patterns import matches
 from mainstem.wire import EARLIEST, LATEST, READ_COMMITTED, Cluster
 
 
@@ -67,7 +67,7 @@ def _file(places: Places, name: str) -> FilePath:
 
 def sample(client: Cluster, source: TopicSource, count: int) -> list[bytes]:
     """The newest values of a source's topics, about `count` of them."""
-    topics: Iterable[str] = [source.topic] if source.topic is not None else source.topics or []
+    topics = source.names
     if source.pattern is not None:
         topics = [topic for topic in client.metadata(None) if matches(source.pattern, topic)]
     return newest_values(client, topics, count)

@@ -213,3 +213,12 @@ def _add_table(found: list[Token], index: int, result: list[int]) -> None:
         return
     if found[index].keyword not in ("VALUES", "SELECT", "TABLE"):
         result.append(index)
+
+
+def place_with_blanks(text: str, line: int, column: int) -> tuple[int, int]:
+    """Line and column from 0 in a text, of the place that Spark names (lines from 1) in the same text without
+    its first blanks."""
+    before = text[: len(text) - len(text.lstrip())]
+    if line == 1:
+        column += len(before) - (before.rfind("\n") + 1)
+    return line - 1 + before.count("\n"), column

@@ -58,7 +58,7 @@ def checks_of(spark: SparkSession, document: Document) -> SparkChecks:
     pipeline = document.pipeline
     assert pipeline is not None
     pieces = readable(sql_pieces(pipeline, document.folder))
-    syntax = spark_parser.session_problems(spark, pieces)
+    syntax = spark_parser.syntax_problems(spark, pieces)
     places = Places(pipeline, document.folder)
     definitions, unknown = _definitions(document, pipeline, places)
     wrong = {problem.path[:2] for problem in (*document.problems, *syntax) if not _is_apart(problem.path)}

@@ -13,7 +13,7 @@ from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingEr
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit
 from mainstem.spark.source.options import ReadOptions, describe
 from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition, names
-from mainstem.spark.source.topic_pattern import matches
+from mainstem.spark.source.patterns import matches
 from mainstem.wire import NoBrokerAnswers, SecurityError, WireError
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Checks `subscribePattern`: topics are matched with Python's regular expressions, not with Java's.
+"""`subscribePattern`: topics are matched with Python's regular expressions, not with Java's.
 
 Most patterns mean the same to both. What only Java understands is refused with what to write instead, also
 where Python would take it for something else and match nothing.
@@ -22,6 +22,11 @@ _ESCAPES = {
     "z": r"write \Z",
     "k": "write (?P=name)",
 }
+
+
+def matches(pattern: str, topic: str) -> bool:
+    """Whether the pattern is found anywhere in the name, as Spark's own connector searches for it."""
+    return re.search(pattern, topic) is not None
 
 
 def check_pattern(pattern: str) -> None:
