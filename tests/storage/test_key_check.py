@@ -24,7 +24,9 @@ _RECORDS = st.lists(
 
 @given(_RECORDS)
 def test_every_record_without_a_key_is_found(records: list[Record]) -> None:
-    found = keyless_records(bytes(build_batch(records)[HEADER_SIZE:]), len(records))
+    data = bytes(build_batch(records)[HEADER_SIZE:])
+    found, end = keyless_records(data, 0, 0, len(records))
+    assert end == len(data)
     assert found == [index for index, record in enumerate(records) if record.key is None]
 
 
@@ -36,7 +38,7 @@ def test_damaged_records_are_refused_or_read(
     data[position % len(data)] = byte
     count = max(0, len(records) + more)
     try:
-        found = keyless_records(bytes(data), count)
+        found, _ = keyless_records(bytes(data), 0, 0, count)
     except RecordError:
         return
     assert all(0 <= index < count for index in found)

@@ -105,6 +105,7 @@ class Connection:
         "parked_ns",
         "produce_routes",
         "waiter",
+        "working",
     )
 
     def __init__(
@@ -120,6 +121,8 @@ class Connection:
         self.client_host = client_host
         self.closed = False
         self.parked = False
+        # The parked request is being worked on: it is finished even if the client has sent its last.
+        self.working = False
         self.waiter: Waiter | None = None
         self.produce_routes: Routes | None = None
         self.commit_routes: CommitRoutes | None = None
@@ -204,11 +207,14 @@ class Connection:
         """The client sends no more. What is queued still goes out; of a parked request nobody knows whether
         anybody still waits for it.
         """
-        if self.parked or not self.output.chunks:
+        if self._nothing_to_finish():
             self.close()
             return
         self._ended = True
         self._pause_reading()
+
+    def _nothing_to_finish(self) -> bool:
+        return not self.working and (self.parked or not self.output.chunks)
 
     def _parse(self, pos: int) -> None:
         """Answer the complete frames from `pos` on; what remains is kept in a buffer of the connection's
@@ -385,7 +391,7 @@ class Connection:
             return
         if not self._ended:
             self._resume_reading()
-        elif self.parked or not self.output.chunks:
+        elif self._nothing_to_finish():
             self.close()
 
     def _on_drained(self) -> None:

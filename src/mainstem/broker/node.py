@@ -20,6 +20,7 @@ from mainstem.broker.controller_shell import ControllerShell
 from mainstem.broker.dispatch import Dispatcher
 from mainstem.broker.errors import StartupError
 from mainstem.broker.fetch_session import FetchSessionCache
+from mainstem.broker.heavy_batches import HeavyBatches
 from mainstem.broker.index_repairs import IndexRepairs
 from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.listener import BoundListener
@@ -176,6 +177,7 @@ class Node:
         await self._start_monitor()
         self._dispatcher = Dispatcher(self, self.loop, self.monitor.meters if self.monitor else None)
         self._network = Network(self.loop, self.config, self._dispatcher)
+        self.heavy_batches = HeavyBatches(self.loop, self._network.request_memory)
         try:
             listeners = parse_listeners(self.config, socket.gethostname())
         except ConfigError as error:
@@ -332,6 +334,7 @@ class Node:
         if self._network is not None:
             self._network.close()
             self._dispatcher.close()
+            self.heavy_batches.close()
             self._network = None
         if self._transactions is not None:
             self._transactions.close()

@@ -13,6 +13,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
+from mainstem.storage.validation import Prepared
 from mainstem.storage.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
@@ -82,12 +83,15 @@ class Partition:
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         guard: VerificationGuard | None = None,
+        prepared: Prepared | None = None,
     ) -> AppendResult:
         """Append one batch as the leader. It is committed at once unless an fsync is due first. A batch that
         begins a transaction here needs the guard from `needs_verification`.
         """
         leader = self.leader
-        result = self.log.append_as_leader(records, leader.leader_epoch, now_ms, origin=origin, guard=guard)
+        result = self.log.append_as_leader(
+            records, leader.leader_epoch, now_ms, origin=origin, guard=guard, prepared=prepared
+        )
         end_offset = result.last_offset + 1
         if result.flush_needed or self._flush_wanted > leader.local_end_offset:
             self._flush_after(result)

@@ -25,6 +25,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.headers import encode_response_header, is_flexible
 from mainstem.protocol.primitives import write_uvarint
 from mainstem.records.batch import is_transactional
+from mainstem.storage.heavy_batch import is_heavy
 from mainstem.storage.results import AppendResult
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def try_produce(
             return None
     partition = route.partition
     records = frame[pos : pos + length]
+    log = partition.log
+    if log.looks_into_records and is_heavy(records, log.config):
+        return None
     try:
         if is_transactional(records):
             result = _append_in_transaction(node, route, records)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
+from mainstem.records.crc import crc32c
 
 Buffer = bytes | bytearray | memoryview
 

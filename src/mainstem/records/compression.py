@@ -7,6 +7,7 @@ are imported on first use, because a broker that passes batches through never ne
 import struct
 import zlib
 from enum import IntEnum
+from mmap import mmap
 
 Buffer = bytes | bytearray | memoryview
 
@@ -18,6 +19,7 @@ _GZIP_WINDOW_BITS = 31
 # What cramjam says when the output does not fit; the only sign by which "too small" differs from "corrupt".
 _OUTPUT_FULL = "failed to write whole buffer"
 _FIRST_GUESS_BYTES = 64 * 1024
+_LARGE_BYTES = 4 * 1024 * 1024
 
 
 class Codec(IntEnum):
@@ -60,16 +62,17 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     import cramjam
 
     if codec is Codec.ZSTD:
-        return bytes(cramjam.zstd.compress(bytes(data), level))
+        return bytes(cramjam.zstd.compress(data, level))
     if level == _DEFAULT_LEVELS[Codec.LZ4]:
         level = _FAST_LZ4_LEVEL
     # Kafka's Java client refuses linked blocks.
     stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
-    stream.compress(bytes(data))
+    for start in range(0, len(data), _LARGE_BYTES):
+        stream.compress(bytes(data[start : start + _LARGE_BYTES]))
     return bytes(stream.finish())
 
 
-def decompress(codec: Codec, data: Buffer, max_size: int) -> bytes:
+def decompress(codec: Codec, data: Buffer, max_size: int) -> bytes | memoryview:
     """The plain bytes; CompressionError when they are corrupt or more than `max_size`."""
     if codec is Codec.NONE:
         if len(data) > max_size:
@@ -153,14 +156,16 @@ def _decompress_snappy_block(block: memoryview, left: int, max_size: int) -> byt
         raise _corrupt(Codec.SNAPPY, error) from None
 
 
-def _decompress_stream(codec: Codec, data: Buffer, max_size: int) -> bytes:
+def _decompress_stream(codec: Codec, data: Buffer, max_size: int) -> bytes | memoryview:
     """lz4 and zstd: into an output that grows up to the cap, since neither codec can be told a limit."""
     import cramjam
 
     decompress_into = cramjam.lz4.decompress_into if codec is Codec.LZ4 else cramjam.zstd.decompress_into
     capacity = min(max_size, max(4 * len(data), _FIRST_GUESS_BYTES))
     while True:
-        output = bytearray(capacity)
+        # To fill very much memory with zeros, or to copy it, would hold up all other threads.
+        large = capacity > _LARGE_BYTES
+        output: Buffer = memoryview(mmap(-1, capacity)) if large else bytearray(capacity)
         try:
             size = decompress_into(data, output)
         except cramjam.DecompressionError as error:
@@ -170,4 +175,5 @@ def _decompress_stream(codec: Codec, data: Buffer, max_size: int) -> bytes:
                 raise _too_large(codec, max_size) from None
             capacity = min(max_size, capacity * 4)
             continue
-        return bytes(memoryview(output)[:size])
+        plain = memoryview(output)[:size]
+        return plain if large else bytes(plain)

@@ -9,8 +9,6 @@ import logging
 from pathlib import Path
 from typing import Unpack
 
-from crc32c import crc32c
-
 from mainstem.config import LogConfig
 from mainstem.records.batch import (
     ATTRIBUTES_POSITION,
@@ -24,6 +22,7 @@ from mainstem.records.batch import (
     BatchHeader,
 )
 from mainstem.records.control import read_marker
+from mainstem.records.crc import crc32c
 from mainstem.storage import follower, reader, retention, transactions, truncation
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.errors import is_passing
@@ -38,8 +37,9 @@ from mainstem.storage.transaction_index import AbortedTransactions
 from mainstem.storage.validation import (
     CLIENT_ATTRIBUTES,
     Origin,
+    Prepared,
     check_batch,
-    needs_rewrite,
+    looks_into_records,
     rewrite_batch,
 )
 from mainstem.storage.verification import VerificationGuard
@@ -69,8 +69,6 @@ class Log:
         "_index_interval_bytes",
         "_last_epoch",
         "_max_message_bytes",
-        "_needs_keys",
-        "_rewrites",
         "_segment_bytes",
         "_stamps",
         "aborted",
@@ -84,6 +82,7 @@ class Log:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "looks_into_records",
         "name",
         "partition",
         "producer_state",
@@ -172,8 +171,7 @@ class Log:
         self._segment_bytes = config.segment_bytes
         self._index_interval_bytes = config.index_interval_bytes
         self._index_bytes_max = config.segment_index_bytes
-        self._needs_keys = config.compact
-        self._rewrites = needs_rewrite(config)
+        self.looks_into_records = looks_into_records(config)
         self._stamps = config.log_append_time
         # Under LogAppendTime the client's timestamps are overwritten, so any will do.
         self._before_ms = _NEVER if config.log_append_time else config.message_timestamp_before_max_ms
@@ -191,6 +189,7 @@ class Log:
         *,
         origin: Origin = Origin.CLIENT,
         guard: VerificationGuard | None = None,
+        prepared: Prepared | None = None,
     ) -> AppendResult:
         """Append one batch, which is patched in place, at the end of the log; KafkaError when refused."""
         if type(data) is not memoryview:
@@ -232,8 +231,8 @@ class Log:
                 if duplicate is not None:
                     return duplicate
                 producer = None
-        if self._rewrites or (self._needs_keys and origin is Origin.CLIENT):
-            data = rewrite_batch(data, self.config, origin, now_ms, self.name)
+        if self.looks_into_records or self._stamps:
+            data = rewrite_batch(data, self.config, origin, now_ms, self.name, prepared)
             max_timestamp = _unpack_header(data)[_MAX_TIMESTAMP]
         result = self.write_batch(data, last_delta, max_timestamp, leader_epoch, now_ms)
         if producer is not None:

@@ -11,8 +11,6 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import (
     CONTROL_MASK,
@@ -23,6 +21,7 @@ from mainstem.records.batch import (
     BatchHeader,
 )
 from mainstem.records.control import EndTxnMarker
+from mainstem.records.crc import crc32c
 from mainstem.storage.checkpoints import write_atomically
 from mainstem.storage.transaction_index import AbortedTransaction
 from mainstem.storage.verification import VerificationGuard

@@ -8,7 +8,6 @@ process of its own, and the report then given to `Log.open` as `recovered`.
 import logging
 import os
 
-from crc32c import crc32c
 from msgspec import Struct
 
 from mainstem.logs import about
@@ -22,6 +21,7 @@ from mainstem.records.batch import (
     BatchHeader,
 )
 from mainstem.records.control import read_marker
+from mainstem.records.crc import crc32c
 from mainstem.storage.deletion import remove_path
 from mainstem.storage.file_range import HandleCache
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache

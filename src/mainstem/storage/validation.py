@@ -5,6 +5,7 @@ more than the header can tell, it comes here. Messages name the partition and wh
 """
 
 from enum import Enum
+from typing import Protocol
 
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
@@ -144,28 +145,45 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int, parti
             raise InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, message, [(index, message)])
 
 
-def needs_rewrite(config: LogConfig) -> bool:
-    """Whether batches of this topic are changed, beyond their offsets."""
-    return config.log_append_time or config.compression_type != "producer"
+def looks_into_records(config: LogConfig) -> bool:
+    """Whether batches of clients are opened for this topic."""
+    return config.compact or config.compression_type != "producer"
+
+
+class Prepared(Protocol):
+    """A batch whose records were looked into before, because that takes long."""
+
+    def result(self, config: LogConfig) -> memoryview | None:
+        """The batch as a topic with these settings stores it, but for its timestamps; None if that is not
+        known. KafkaError when it is refused.
+        """
 
 
 def rewrite_batch(
-    data: memoryview, config: LogConfig, origin: Origin, now_ms: int, partition: str
+    data: memoryview,
+    config: LogConfig,
+    origin: Origin,
+    now_ms: int,
+    partition: str,
+    prepared: Prepared | None = None,
 ) -> memoryview:
     """The batch as this topic stores it: keys checked, compression and timestamps as configured."""
-    if config.compact and origin is Origin.CLIENT:
-        check_keys(data, partition)
-    if config.compression_type != "producer":
-        data = _recompress(data, config, partition)
+    ready = prepared.result(config) if prepared is not None else None
+    if ready is not None:
+        data = ready
+    else:
+        if config.compact and origin is Origin.CLIENT:
+            check_keys(data, partition)
+        data = recompress(data, config, partition)
     if config.log_append_time:
         set_log_append_time(data, 0, now_ms)
     return data
 
 
-def _recompress(data: memoryview, config: LogConfig, partition: str) -> memoryview:
+def recompress(data: memoryview, config: LogConfig, partition: str) -> memoryview:
     """The same records under the topic's codec. They are not taken apart: nothing in them changes."""
-    codec = CODEC_BY_CONFIG_NAME[config.compression_type]
-    if data[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK == codec:
+    codec = CODEC_BY_CONFIG_NAME.get(config.compression_type)
+    if codec is None or data[ATTRIBUTES_POSITION + 1] & COMPRESSION_MASK == codec:
         return data
     header = read_header(data)
     if header.is_control:

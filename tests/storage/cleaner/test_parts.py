@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from mainstem.config import LogConfig
 from mainstem.records.columnar.batches import find_batches
 from mainstem.records.columnar.checksum import checksum
 from mainstem.records.columnar.key_map import ENTRY_BYTES, ENTRY_WORDS, hash_of
+from mainstem.records.crc import crc32c
 from mainstem.records.record import Record, build_batch
 from mainstem.storage.checkpoints import CLEANER_OFFSETS
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint

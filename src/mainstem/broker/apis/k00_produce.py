@@ -6,6 +6,9 @@ v5 log start offset, v7 zstd, v8 record errors (KIP-467), v9 flexible, v10 the c
 """
 
 import logging
+from asyncio import TimerHandle
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.connection import PARKED, Parked
@@ -27,6 +30,8 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import is_transactional, is_zstd
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.storage.errors import InvalidRecordError
+from mainstem.storage.heavy_batch import HeavyBatch, is_heavy
+from mainstem.storage.log import Log
 
 if TYPE_CHECKING:
     from mainstem.broker.transaction_verification import Verification
@@ -41,18 +46,17 @@ _ZSTD_SINCE: Final = 7
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:
     produce = Produce(ctx, request)
-    if produce.is_transactional() and not produce.verify():
-        return PARKED
-    return produce.answer()
+    return PARKED if produce.prepare() else produce.verify_and_answer()
 
 
 class Produce:
-    """One produce request: appended at once, unless the coordinator of its transaction must be asked first;
-    answered when every partition has what `acks` asks for.
+    """One produce request: appended at once, unless its batches take long to look into or the coordinator of
+    its transaction must be asked first; answered when every partition has what `acks` asks for.
     """
 
     __slots__ = (
         "_ctx",
+        "_prepared",
         "_refusal",
         "_request",
         "_timer",
@@ -65,6 +69,8 @@ class Produce:
     def __init__(self, ctx: RequestContext, request: ProduceRequest) -> None:
         self._ctx = ctx
         self._request = request
+        self._prepared: dict[int, HeavyBatch] = {}  # by the identity of their places in the request
+        self._timer: TimerHandle | None = None
         self._verification: Verification | None = None
         self._refusal: KafkaError | None = None  # of the whole request
         self.response = ProduceResponse()
@@ -72,9 +78,48 @@ class Produce:
         # By partition, in the order of their offsets: a request may name a partition twice.
         self.waiting: dict[Partition, list[PartitionProduceResponse]] = {}
 
+    # ---- batches that take long to look into
+
+    def prepare(self) -> bool:
+        """Have them looked into. False when there is none; else the request is parked, and goes on later."""
+        heavy = [
+            (data, log)
+            for topic in self._request.topic_data
+            for data in topic.partition_data
+            if isinstance(data.records, memoryview) and (log := self._heavy_for(topic, data)) is not None
+        ]
+        if not heavy:
+            return False
+        kept = _keep_records(self._request)
+        for data, log in heavy:
+            assert isinstance(data.records, memoryview)
+            self._prepared[id(data)] = HeavyBatch(data.records, log.config, log.name)
+        connection = self._ctx.connection
+        connection.working = self._ctx.node.heavy_batches.prepare(
+            list(self._prepared.values()), kept, partial(self._go_on, self.verify_and_answer)
+        )
+        return connection.working
+
+    def _heavy_for(self, topic: TopicProduceData, data: PartitionProduceData) -> Log | None:
+        """The log that a batch is to be looked into for, if that takes long."""
+        assert isinstance(data.records, memoryview)
+        try:
+            log = self._partition(topic, data.index).log
+            if not log.looks_into_records or not is_heavy(data.records, log.config):
+                return None
+            return self._find(topic, data.index).log
+        except KafkaError:
+            return None  # its error is found again when it is to be appended
+
     # ---- transactions
 
-    def is_transactional(self) -> bool:
+    def verify_and_answer(self) -> ProduceResponse | Parked | None:
+        """Append if the transaction may, or park."""
+        if self._is_transactional() and not self._verify():
+            return PARKED
+        return self._answer()
+
+    def _is_transactional(self) -> bool:
         """Whether a batch of it belongs to a transaction."""
         for topic in self._request.topic_data:
             for data in topic.partition_data:
@@ -82,7 +127,7 @@ class Produce:
                     return True
         return False
 
-    def verify(self) -> bool:
+    def _verify(self) -> bool:
         """See to it that the coordinator knows of the partitions. False when that takes a while: the request
         is parked then, and answered later.
         """
@@ -101,12 +146,10 @@ class Produce:
             self._refusal = error
             return True
         self._verification = verification
-        if verification.run(self._verified):
+        if verification.run(partial(self._go_on, self._answer)):
             return True
-        for topic in self._request.topic_data:
-            for data in topic.partition_data:
-                if isinstance(data.records, memoryview):  # the connection reads on into that memory
-                    data.records = memoryview(bytearray(data.records))
+        if not self._prepared:
+            _keep_records(self._request)
         self._ctx.connection.waiter = verification
         return False
 
@@ -120,11 +163,12 @@ class Produce:
                         continue  # its error is found again when it is to be appended
                     verification.add(partition, data.records)
 
-    def _verified(self) -> None:
-        """Go on with a request that was parked for the coordinator's answer."""
+    def _go_on(self, step: Callable[[], ProduceResponse | Parked | None]) -> None:
+        """Go on with a request that was parked before it was appended."""
         ctx = self._ctx
+        ctx.connection.working = False
         try:
-            answer = self.answer()
+            answer = step()
         except CloseConnection as error:
             host = ctx.connection.client_host
             logger.warning("closing %s: %s", host, error, extra=about(client=host))
@@ -142,7 +186,7 @@ class Produce:
 
     # ---- appending
 
-    def answer(self) -> ProduceResponse | Parked | None:
+    def _answer(self) -> ProduceResponse | Parked | None:
         """Append, and the answer if it is there already."""
         self._append()
         if self._request.acks == 0:
@@ -187,7 +231,12 @@ class Produce:
                     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                     f"zstd needs Produce version {_ZSTD_SINCE}, this is version {self._ctx.version}",
                 )
-            result = partition.append(data.records, node.clock.now_ms(), guard=self._guard(partition))
+            result = partition.append(
+                data.records,
+                node.clock.now_ms(),
+                guard=self._guard(partition),
+                prepared=self._prepared.get(id(data)),
+            )
             partition.flush_in_time()
         except KafkaError as error:
             return self._failed(data.index, error)
@@ -202,12 +251,16 @@ class Produce:
             partition.add_ack_waiter(result.last_offset, acks, self)
         return response
 
+    def _partition(self, topic: TopicProduceData, index: int) -> Partition:
+        replicas = self._ctx.node.replicas
+        if self._ctx.version >= _TOPIC_IDS_SINCE:
+            return replicas.by_topic_id(topic.topic_id, index)
+        return replicas.by_topic(topic.name, index)
+
     def _find(self, topic: TopicProduceData, index: int) -> Partition:
+        """The partition, if the client may write there."""
         ctx = self._ctx
-        if ctx.version >= _TOPIC_IDS_SINCE:
-            partition = ctx.node.replicas.by_topic_id(topic.topic_id, index)
-        else:
-            partition = ctx.node.replicas.by_topic(topic.name, index)
+        partition = self._partition(topic, index)
         if not ctx.authorize(Operation.WRITE, ResourceType.TOPIC, partition.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if is_internal(partition.topic):
@@ -265,6 +318,7 @@ class Produce:
         ):
             response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         if not self.waiting:
+            assert self._timer is not None
             self._timer.cancel()
             self._ctx.reply(self.response)
 
@@ -277,10 +331,22 @@ class Produce:
         self._ctx.reply(self.response)
 
     def cancel(self) -> None:
+        assert self._timer is not None
         self._timer.cancel()
         for partition in self.waiting:
             partition.remove_ack_waiter(self)
         self.waiting.clear()
+
+
+def _keep_records(request: ProduceRequest) -> int:
+    """Have the records where they stay, since the connection reads on into its memory. Returns their size."""
+    size = 0
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = memoryview(bytearray(data.records))
+                size += len(data.records)
+    return size
 
 
 def _check_enough_replicas(partition: Partition) -> None:

@@ -4,7 +4,6 @@ What is wrong with one of them is a CorruptRecordsError that names its first off
 """
 
 import numpy as np
-from crc32c import crc32c
 
 from mainstem.records.batch import ATTRIBUTES_POSITION, Buffer
 from mainstem.records.columnar import scan
@@ -12,6 +11,7 @@ from mainstem.records.columnar.errors import OK, REASONS, RECORD_COUNT, CorruptR
 from mainstem.records.columnar.layout import BATCH, Bytes, Table
 from mainstem.records.columnar.walk import RECORD_SIZE_MIN
 from mainstem.records.compression import Codec, CompressionError, decompress
+from mainstem.records.crc import crc32c
 from mainstem.records.record import DECOMPRESSED_SIZE_MAX
 
 
