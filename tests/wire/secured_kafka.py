@@ -49,6 +49,7 @@ def _settings(ports: dict[str, int], made: Certificates) -> dict[str, str]:
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in LISTENERS.items()),
         "inter.broker.listener.name": "PLAINTEXT",
+        "auto.create.topics.enable": "false",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(made.store("server")),

@@ -99,9 +99,20 @@ def test_a_password_is_in_no_problem() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-def test_a_mechanism_that_only_sources_speak(mechanism: str) -> None:
-    kafka = f"security.protocol: SASL_SSL, sasl.mechanism: {mechanism}, sasl.oauthbearer.method: oidc"
-    (problem,) = _problems(KAFKA=kafka)
+def test_exactly_once_with_a_mechanism_that_only_librdkafka_speaks(mechanism: str) -> None:
+    login = f"security.protocol: SASL_SSL, sasl.mechanism: {mechanism}, sasl.oauthbearer.method: oidc"
+    (problem,) = _problems(KAFKA=login)
     assert problem.startswith("p.yaml:3:")
-    assert f"the SASL mechanism {mechanism} is " in problem
+    assert f"exactlyOnce does not go with the SASL mechanism {mechanism}" in problem
     assert "PLAIN, SCRAM-SHA-256" in problem
+    (problem,) = _problems(SINK=f"kafka.{login.replace(', ', ', kafka.')}")
+    assert problem.startswith("p.yaml:13:")
+    assert f"exactlyOnce does not go with the SASL mechanism {mechanism}" in problem
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
+def test_at_least_once_with_a_mechanism_that_only_librdkafka_speaks(mechanism: str) -> None:
+    login = f"kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: {mechanism}"
+    assert _problems(SINK=f"{login}}}\n    exactly_once: false #") == []
+    (problem,) = _problems(SINK=f"{login}, kafka.linger.ms: soon}}\n    exactly_once: false #")
+    assert "kafka.linger.ms is 'soon'" in problem

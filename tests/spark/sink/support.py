@@ -8,7 +8,14 @@ from typing import cast
 import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from mainstem.spark.sink import writer
 from mainstem.spark.sink.columns import check_columns
@@ -19,6 +26,24 @@ from tests.support.clients import Message
 from tests.support.target import stable_ends
 
 KEYED = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+FULL = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("key", BinaryType()),
+        StructField("value", StringType()),
+        StructField("headers", ArrayType(HEADER)),
+    ]
+)
+ARROW_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+# A login that only librdkafka speaks, with a token that it makes itself.
+TOKEN = {
+    "kafka.security.protocol": "SASL_PLAINTEXT",
+    "kafka.sasl.mechanism": "OAUTHBEARER",
+    "kafka.sasl.oauthbearer.config": "principal=alice",
+    "kafka.enable.sasl.oauthbearer.unsecure.jwt": "true",
+}
 READ_TIMEOUT_S = 30
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -60,14 +60,6 @@ def test_values_that_cannot_be_meant_are_refused(name: str, value: str, words: s
     assert words in str(refusal.value)
 
 
-@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-def test_a_mechanism_for_reading_only_is_refused_with_what_to_do(mechanism: str) -> None:
-    options = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": mechanism}
-    with pytest.raises(SinkOptionError, match=f"{mechanism} is there for reading only") as refusal:
-        parse(option_set(options), streaming=True)
-    assert "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512" in str(refusal.value)
-
-
 def test_brokers_are_needed() -> None:
     with pytest.raises(SinkOptionError, match=r"'kafka.bootstrap.servers' must be specified"):
         parse({"topic": "t"}, streaming=False)

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tests.spark.sink.support import read_values
+from tests.spark.sink.support import TOKEN, read_values
 from tests.support.spark import completed, ended
 from tests.support.target import Target
+from tests.wire.secured_kafka import secured_ports
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
@@ -153,6 +154,24 @@ def test_a_query_goes_on_where_it_was(
     assert not list((tmp_path / "mainstem-staging").glob("*/*"))
 
 
+def test_a_mechanism_that_only_librdkafka_speaks_writes_the_same_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ports = secured_ports()
+    kafka = Target("kafka", f"127.0.0.1:{ports['PLAINTEXT']}", Path())
+    with_token = {"kafka.bootstrap.servers": f"127.0.0.1:{ports['TOKEN']}"} | TOKEN
+    topics = [kafka.create_topic(partitions=4) for _ in range(2)]
+    rows = rows_with_everything(spark, topics).limit(200)
+    rows.write.format("mainstem").mode("append").options(**with_token).save()
+    found = read_with_connector(spark, kafka, *topics)
+    assert sorted(((row.topic, row.key, row.value, row.headers) for row in found), key=repr) == expected_rows(
+        rows
+    )
+    source, sink = topics[0], kafka.create_topic(partitions=2)
+    completed(partial(_run, stream(spark, kafka, source, sink, tmp_path).options(**with_token)))
+    assert read_values(kafka.bootstrap_servers, sink) == read_values(kafka.bootstrap_servers, source)
+
+
 def test_a_batch_that_was_committed_before_a_crash_is_not_written_again(
     spark: SparkSession, target: Target, tmp_path: Path
 ) -> None:
@@ -194,6 +213,8 @@ def test_mistakes_are_told_by_spark(spark: SparkSession, mainstem: Target) -> No
     fails_with(write(rows, mode="overwrite", topic="t"), 'use mode("append")')
     fails_with(write(spark.range(1), topic="t"), "Required attribute 'value' not found")
     fails_with(write(rows, topic="t", exactlyOnce="true"), "or stagingLocation")
+    refused = TOKEN | {"exactlyOnce": "true", "stagingLocation": "/staging"}
+    fails_with(write(rows, topic="t", **refused), "exactlyOnce does not go with the SASL mechanism OAUTH")
     null_topic = rows.selectExpr("value", "cast(null as string) as topic")
     fails_with(write(null_topic), "null topic present in the data")
 

@@ -6,34 +6,23 @@ from itertools import chain
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from mainstem.spark.sink import stream_writer, writer
 from mainstem.spark.sink.errors import SinkError, SinkOptionError
 from mainstem.spark.sink.writers import Written
 from mainstem.testing import Broker
 from mainstem.wire import Cluster, from_kafka_options
-from tests.spark.sink.support import KEYED, options_for, read_topic, read_values, rows, write
-from tests.support.target import Target, unique_name
-
-HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-FULL = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("key", BinaryType()),
-        StructField("value", StringType()),
-        StructField("headers", ArrayType(HEADER)),
-    ]
+from tests.spark.sink.support import (
+    ARROW_HEADERS,
+    FULL,
+    KEYED,
+    options_for,
+    read_topic,
+    read_values,
+    rows,
+    write,
 )
-ARROW_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+from tests.support.target import Target, unique_name
 
 
 def test_all_parts_of_a_record_arrive(target: Target) -> None:

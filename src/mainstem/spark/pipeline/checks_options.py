@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from mainstem.spark.librdkafka_options import SECURITY_PREFIXES, librdkafka_options, needs_librdkafka
 from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.connector_options import as_text, client_options, reader_options, writer_options
 from mainstem.spark.pipeline.model import DeadLetters, Pipeline, TopicSink, TopicSource
@@ -17,9 +18,7 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.sink.options import parse as parse_sink
-from mainstem.spark.source.client import needs_librdkafka
 from mainstem.spark.source.errors import OptionError
-from mainstem.spark.source.librdkafka_options import librdkafka_options
 from mainstem.spark.source.options import parse_options
 from mainstem.wire import WireError, from_kafka_options
 
@@ -43,7 +42,7 @@ _SINK_KEYS = {
 # Where no option is at fault; the addresses have checks of their own.
 _ANYWHERE = "localhost:9092"
 _SECURITY = ("security.protocol", "sasl.mechanism", "sasl.mechanisms")
-_SECURED = ("kafka.security.", "kafka.sasl.", "kafka.ssl.", "kafka.enable.ssl.")
+_SECURED = tuple(f"{_PREFIX}{each}" for each in SECURITY_PREFIXES)
 
 Ask = Callable[[Mapping[str, str]], object]
 
@@ -136,7 +135,8 @@ class _Refusals:
 
     def _leave_out_told(self) -> None:
         """What is known to be wrong, and what would be judged otherwise without it."""
-        secured = _SECURED if any(path[-1] in _SECURITY for path in self._told) else ()
+        names = {str(path[-1]).removeprefix(_PREFIX) for path in self._told}
+        secured = () if names.isdisjoint(_SECURITY) else _SECURED
         self._given = {
             name: value
             for name, value in self._given.items()

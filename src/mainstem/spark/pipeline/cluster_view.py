@@ -16,11 +16,15 @@ from mainstem.protocol.apis.k19_create_topics import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records import batch as record_batch
+from mainstem.spark.librdkafka_options import needs_librdkafka
+from mainstem.spark.pipeline.connector_options import sink_options
 from mainstem.spark.pipeline.figures import TopicLag, TopicPartition
 from mainstem.spark.pipeline.letters import bytes_max
 from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
+from mainstem.spark.sink.errors import SinkError
+from mainstem.spark.sink.options import parse as parse_sink
 from mainstem.spark.source.patterns import matches
 from mainstem.wire import (
     EARLIEST,
@@ -77,18 +81,34 @@ def check_topics(pipeline: Pipeline, places: Places) -> None:
 def make_topics(pipeline: Pipeline, places: Places) -> list[str]:
     """Create the topics of the sinks and of dead letters that are not there; gives the created ones."""
     wanted: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)  # by cluster, with their settings
-    for sink in pipeline.sinks.values():
+    created: list[str] = []
+    for name, sink in pipeline.sinks.items():
         if isinstance(sink, TopicSink):
-            wanted[places.bootstrap(sink.bootstrap)][sink.topic] = {}
+            options = sink_options(pipeline, sink, places, places.checkpoint_of(name))
+            if needs_librdkafka({key.lower().removeprefix("kafka."): text for key, text in options.items()}):
+                created += _made_through_librdkafka(sink.topic, options)
+            else:
+                wanted[places.bootstrap(sink.bootstrap)][sink.topic] = {}
     letters = pipeline.dead_letters
     if letters is not None:
         limit = {"max.message.bytes": str(bytes_max(pipeline.kafka))}
         wanted[places.bootstrap(letters.bootstrap)][letters.topic] = limit
-    created: list[str] = []
     for bootstrap, topics in wanted.items():
         with cluster(pipeline, bootstrap) as client:
             created += create_topics(client, topics)
     return created
+
+
+def _made_through_librdkafka(topic: str, options: Mapping[str, str]) -> list[str]:
+    """The topic of a sink whose SASL mechanism the own client does not speak."""
+    from mainstem.spark.sink.librdkafka_admin import LibrdkafkaAdmin
+    from mainstem.spark.sink.librdkafka_reports import Reports
+
+    parsed = parse_sink(options, streaming=True)
+    try:
+        return LibrdkafkaAdmin(parsed, Reports(parsed)).create_topics([topic])
+    except SinkError as error:
+        raise WireError(str(error)) from None
 
 
 def create_topics(client: Cluster, topics: Mapping[str, Mapping[str, str]]) -> list[str]:

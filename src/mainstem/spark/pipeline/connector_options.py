@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mainstem.spark.pipeline import times
-from mainstem.spark.pipeline.model import Options, Pipeline, TopicSource
+from mainstem.spark.pipeline.model import Options, Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.places import Places
 
 
@@ -59,3 +59,16 @@ def writer_options(
     if exactly_once:
         options["exactlyOnce"] = "true"
     return options
+
+
+def sink_options(pipeline: Pipeline, sink: TopicSink, places: Places, checkpoint: str) -> dict[str, str]:
+    """The same with those that the sink itself is given."""
+    options = writer_options(
+        pipeline,
+        sink.topic,
+        sink.bootstrap,
+        places,
+        exactly_once=sink.exactly_once,
+        checkpoint=checkpoint,
+    )
+    return options | as_text(sink.options)

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from mainstem.spark.pipeline import database_table, functions, lake_tables, times, topic_output
 from mainstem.spark.pipeline.addresses import database
 from mainstem.spark.pipeline.build import Views, error_policy, refusal
-from mainstem.spark.pipeline.connector_options import as_text, writer_options
+from mainstem.spark.pipeline.connector_options import as_text, sink_options, writer_options
 from mainstem.spark.pipeline.failures import failed
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.letters import bytes_max
@@ -157,16 +157,9 @@ class Outputs:
         view = self._views.frames[self._graph.view(sink.source) or sink.source]
         if isinstance(sink, TopicSink):
             records = topic_output.records(view, sink, self._document.folder)
-            options = writer_options(
-                self._pipeline,
-                sink.topic,
-                sink.bootstrap,
-                self._places,
-                exactly_once=sink.exactly_once,
-                checkpoint=self._places.checkpoint_of(name),
-            )
+            options = sink_options(self._pipeline, sink, self._places, self._places.checkpoint_of(name))
             writer = self._counted(records).writeStream.format("mainstem")
-            writer = writer.outputMode(sink.mode).options(**(options | as_text(sink.options)))
+            writer = writer.outputMode(sink.mode).options(**options)
         elif isinstance(sink, ParquetSink):
             writer = self._counted(view).writeStream.format("parquet").options(**as_text(sink.options))
             writer = writer.partitionBy(*sink.partition_by).option("path", self._places.path(sink.parquet))

@@ -29,7 +29,7 @@ USED = frozenset(
 )
 
 # Checked by the client, which honours or refuses each.
-USED_PREFIXES = ("sasl.", "ssl.", "enable.ssl.")
+USED_PREFIXES = ("sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.")
 
 # How a Java producer, or a consumer, goes about its work. Nothing of that exists here; no row depends on it.
 WITHOUT_MEANING = frozenset(

@@ -11,10 +11,16 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from mainstem.config.nearest import did_you_mean
+from mainstem.spark.librdkafka_options import (
+    FAST_MECHANISMS,
+    SECURITY_PREFIXES,
+    needs_librdkafka,
+    sasl_mechanism,
+)
 from mainstem.spark.sink import kafka_names
 from mainstem.spark.sink.errors import SinkOptionError
+from mainstem.spark.sink.librdkafka_settings import LINGER_MS, LibrdkafkaSettings, librdkafka_settings
 from mainstem.spark.source import option_names
-from mainstem.spark.source.client import FAST_MECHANISMS, needs_librdkafka
 from mainstem.wire import ClientOptions, WireError, from_kafka_options
 
 _PREFIX = "kafka."
@@ -62,6 +68,8 @@ class SinkOptions:
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     application_id: str | None = None
     application_version: int | None = None
+    # Where only librdkafka speaks the SASL mechanism. The client's options then say nothing of security.
+    librdkafka: LibrdkafkaSettings | None = None
 
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
@@ -89,6 +97,8 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         raise SinkOptionError(
             "the option topic is empty: name a topic, or leave it out and have a column topic"
         )
+    if needs_librdkafka(kafka):
+        parsed = replace(parsed, librdkafka=_librdkafka(kafka, given, parsed))
     return _with_exactly_once(parsed, given, streaming=streaming)
 
 
@@ -134,17 +144,30 @@ def _refuse_kafka(kafka: Mapping[str, str]) -> None:
 def _client(kafka: Mapping[str, str]) -> ClientOptions:
     delivery_timeout_ms = _number(kafka, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS, least=1)
     if needs_librdkafka(kafka):
-        mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "GSSAPI"
-        raise SinkOptionError(
-            f"the SASL mechanism {mechanism} is there for reading only, through librdkafka; to write, set "
-            f"kafka.sasl.mechanism to one of {', '.join(sorted(FAST_MECHANISMS))}, where brokers offer it, "
-            'or write with Spark\'s own connector, format("kafka")'
-        )
+        kafka = {name: value for name, value in kafka.items() if not name.startswith(SECURITY_PREFIXES)}
     try:
         client = from_kafka_options(kafka)
     except WireError as error:
         raise SinkOptionError(f"a kafka option cannot be used: {error}") from None
     return replace(client, api_timeout_ms=delivery_timeout_ms)
+
+
+def _librdkafka(
+    kafka: Mapping[str, str], given: Mapping[str, str], parsed: SinkOptions
+) -> LibrdkafkaSettings:
+    try:
+        settings = librdkafka_settings(kafka, parsed, _number(kafka, "linger.ms", LINGER_MS))
+    except WireError as error:
+        raise SinkOptionError(f"a kafka option cannot be used: {error}") from None
+    if _flag(given, "exactlyonce", default=False):
+        raise SinkOptionError(
+            f"exactlyOnce does not go with the SASL mechanism {sasl_mechanism(kafka)}: it appends what all "
+            "tasks have staged in one transaction of the own client, which does not speak that mechanism; "
+            "librdkafka, which does, cannot append staged rows. Set exactlyOnce to false, and rows are "
+            "written at least once; or, where brokers offer it, set kafka.sasl.mechanism to one of "
+            f"{', '.join(FAST_MECHANISMS)}"
+        )
+    return settings
 
 
 def _delivery(kafka: Mapping[str, str]) -> tuple[int, bool]:

@@ -7,14 +7,16 @@ is full, because a few large batches cost less than many small ones.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mainstem.records.columnar import murmur2_partitions
 from mainstem.spark.sink.columns import Rows
 from mainstem.spark.sink.errors import SinkError
+from mainstem.spark.sink.options import SinkOptions
+from mainstem.spark.sink.topics import WritableTopic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,3 +69,35 @@ class Partitioner:
         ends = self._keyless_bytes + np.arange(count, dtype=np.int64) * row_bytes
         self._keyless_bytes += count * row_bytes
         return self._ring[(self._first + ends // self._batch_bytes) % len(self._ring)]
+
+
+class PlacedTopic(NamedTuple):
+    """A topic that rows go to, and how large a record batch for it may be."""
+
+    partitioner: Partitioner
+    batch_bytes: int
+
+
+class PlacedTopics:
+    """The topics of one task, each looked up when its first row comes."""
+
+    def __init__(self, options: SinkOptions, find_topic: Callable[[str], WritableTopic]) -> None:
+        self._find_topic = find_topic
+        self._options = options
+        self._topics: dict[str, PlacedTopic] = {}
+
+    def __getitem__(self, topic: str) -> PlacedTopic:
+        return self._topics.get(topic) or self._learn(topic)
+
+    def _learn(self, topic: str) -> PlacedTopic:
+        found = self._find_topic(topic)
+        batch_bytes = min(self._options.batch_bytes, found.batch_bytes_max or self._options.batch_bytes)
+        partitioner = Partitioner(
+            topic,
+            found.partitions,
+            found.led,
+            batch_bytes=batch_bytes,
+            ignore_keys=self._options.ignore_keys,
+        )
+        self._topics[topic] = known = PlacedTopic(partitioner, batch_bytes)
+        return known

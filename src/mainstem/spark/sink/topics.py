@@ -6,13 +6,14 @@ What a topic's configuration limits is asked for, because rows come in batches t
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.errors import ErrorCode
 from mainstem.spark.sink.errors import SinkError
-from mainstem.wire import Cluster, TopicMetadata, WireError
+from mainstem.wire import ClientOptions, Cluster, TopicMetadata, WireError
 
 _TOPIC_RESOURCE = 2
 _PAUSE_S = 0.1
@@ -32,28 +33,45 @@ class WritableTopic(NamedTuple):
 
 def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> WritableTopic:
     """SinkError when it does not exist and no broker creates it."""
-    metadata = _metadata(cluster, topic, timeout_ms)
+    metadata = await_topic(
+        topic,
+        cluster.options,
+        timeout_ms,
+        lambda: cluster.metadata([topic])[topic],
+        lambda: _ask_for(cluster, topic),
+    )
+    return writable_topic(metadata, _batch_bytes_max(cluster, metadata))
+
+
+def writable_topic(metadata: TopicMetadata, batch_bytes_max: int | None) -> WritableTopic:
     led = [number for number, partition in metadata.partitions.items() if partition.leader >= 0]
-    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, metadata))
+    return WritableTopic(metadata.name, len(metadata.partitions), led, batch_bytes_max)
 
 
-def _metadata(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
+def await_topic(
+    topic: str,
+    client: ClientOptions,
+    timeout_ms: int,
+    look: Callable[[], TopicMetadata],
+    ask_for: Callable[[], None] | None = None,
+) -> TopicMetadata:
+    """Look at a topic until it is there; SinkError when that does not come. `ask_for` has it created, where
+    looking does not."""
     deadline = time.monotonic() + min(timeout_ms, _UNKNOWN_MS) / 1000
-    asked_for = False
     while True:
-        metadata = cluster.metadata([topic])[topic]
+        metadata = look()
         if metadata.error == ErrorCode.NONE and metadata.partitions:
             return metadata
         if metadata.error not in _PASSING or time.monotonic() + _PAUSE_S > deadline:
             break
-        if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not asked_for:
-            _ask_for(cluster, topic)
-            asked_for = True
+        if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and ask_for is not None:
+            ask_for()
+            ask_for = None
             continue
         time.sleep(_PAUSE_S)
     if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise SinkError(
-            f"the topic {topic} does not exist at {_addresses(cluster)}: create it "
+            f"the topic {topic} does not exist at {addresses(client)}: create it "
             f"(mainstem topics create {topic}), or correct the option or column topic"
         )
     problem = f"{metadata.error.name}: {metadata.error.message}"
@@ -94,5 +112,5 @@ def _ask_for(cluster: Cluster, topic: str) -> None:
     )
 
 
-def _addresses(cluster: Cluster) -> str:
-    return ",".join(f"{host}:{port}" for host, port in cluster.options.bootstrap_servers)
+def addresses(client: ClientOptions) -> str:
+    return ",".join(f"{host}:{port}" for host, port in client.bootstrap_servers)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mainstem.spark.librdkafka_options import needs_librdkafka
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.options import ReadOptions
 from mainstem.spark.source.partitions import Offsets, TopicPartition
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from mainstem.records.columnar import Decoded
 
 logger = logging.getLogger(__name__)
-
-FAST_MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
 
 
 class Client(Protocol):
@@ -44,21 +43,13 @@ def open_client(options: ReadOptions) -> Client:
     """The client for these options: the fast one wherever it can be."""
     from mainstem.spark.source.fast_client import FastClient
 
-    if options.client == "librdkafka" or needs_librdkafka(options.kafka):
-        from mainstem.spark.source.librdkafka_client import LibrdkafkaClient
-
-        logger.warning("reading through librdkafka, which is several times slower than the own client")
-        return LibrdkafkaClient(options)
     try:
+        if options.client == "librdkafka" or needs_librdkafka(options.kafka):
+            from mainstem.spark.source.librdkafka_client import LibrdkafkaClient
+
+            logger.warning("reading through librdkafka, which is several times slower than the own client")
+            return LibrdkafkaClient(options)
         return FastClient(options)
     except (UnsupportedOption, InvalidOption) as error:
         text = str(error)  # it begins with the name of an option, as a rule
         raise OptionError(f"kafka.{text}" if text[:1].islower() else text) from None
-
-
-def needs_librdkafka(kafka: Mapping[str, str]) -> bool:
-    """Whether the SASL mechanism is one that the fast client does not speak."""
-    if not kafka.get("security.protocol", "").strip().upper().startswith("SASL"):
-        return False
-    mechanism = kafka.get("sasl.mechanism") or kafka.get("sasl.mechanisms") or "GSSAPI"
-    return mechanism.strip().upper() not in FAST_MECHANISMS

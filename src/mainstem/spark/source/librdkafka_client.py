@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from mainstem.spark.librdkafka_options import librdkafka_options
 from mainstem.spark.source.errors import DataLossError, OptionError, ReadError
-from mainstem.spark.source.librdkafka_options import librdkafka_options
 from mainstem.spark.source.options import ReadOptions
 from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition
 from mainstem.spark.source.planning import Task
@@ -38,7 +38,6 @@ class LibrdkafkaClient:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         settings: dict[str, str | int | float | bool] = {**librdkafka_options(options.kafka)}
-        settings.setdefault("client.id", "mainstem")
         try:
             self._admin = AdminClient(settings)
             self._consumer = Consumer(
