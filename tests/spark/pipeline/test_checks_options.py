@@ -116,3 +116,12 @@ def test_at_least_once_with_a_mechanism_that_only_librdkafka_speaks(mechanism: s
     assert _problems(SINK=f"{login}}}\n    exactly_once: false #") == []
     (problem,) = _problems(SINK=f"{login}, kafka.linger.ms: soon}}\n    exactly_once: false #")
     assert "kafka.linger.ms is 'soon'" in problem
+
+
+def test_a_login_that_only_librdkafka_speaks_is_not_for_a_whole_pipeline() -> None:
+    text = BASE.replace("dead_letters: p.dead\n", "").replace("options: {SINK}", "exactly_once: false")
+    login = "security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER"
+    (problem,) = told(checked(parse(text.replace("KAFKA", login).replace("SOURCE", ""), "p.yaml")))
+    assert problem.startswith("p.yaml:2:")
+    assert "the SASL mechanism OAUTHBEARER is not for a whole pipeline" in problem
+    assert "give this login to a sink with exactly_once: false" in problem

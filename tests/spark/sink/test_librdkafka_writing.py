@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
@@ -13,13 +14,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from mainstem.spark.librdkafka_options import SECURITY_PREFIXES
 from mainstem.spark.sink import librdkafka_settings, writer
+from mainstem.spark.sink.columns import check_columns
 from mainstem.spark.sink.errors import SinkError
-from mainstem.spark.sink.writers import Written
+from mainstem.spark.sink.options import parse
+from mainstem.spark.sink.writers import AtLeastOnceWriter, Written
+from mainstem.testing import Broker
 from mainstem.wire import Cluster, from_kafka_options
 from tests.spark.sink.support import (
     ARROW_HEADERS,
     FULL,
+    KEYED,
     TOKEN,
     options_for,
     read_topic,
@@ -272,6 +278,54 @@ def test_a_missing_topic_and_a_missing_partition_are_clear_errors(kafka: Target,
 def test_an_unreachable_broker_is_one_clear_error() -> None:
     with pytest.raises(Exception, match=r"no broker answers at 127\.0\.0\.1:1 .*Connection refused"):
         write("127.0.0.1:1", "any", rows([b"a"]), **TOKEN, **{"kafka.delivery.timeout.ms": "300"})
+
+
+def through_librdkafka(broker: Broker, topic: str, **more: str) -> AtLeastOnceWriter:
+    """A writer on librdkafka for a broker that wants no login, and may be killed."""
+    options = parse(options_for(broker.bootstrap_servers, topic, **TOKEN, **more), streaming=False)
+    assert options.librdkafka is not None
+    client = {
+        name: value
+        for name, value in options.librdkafka.client.items()
+        if not name.startswith(SECURITY_PREFIXES)
+    }
+    settings = replace(options.librdkafka, client=client)
+    return AtLeastOnceWriter(replace(options, librdkafka=settings), check_columns(KEYED, topic))
+
+
+def test_a_restarted_broker_loses_and_doubles_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with Broker(data_dir=tmp_path_factory.mktemp("data")) as broker:
+        topic = Target("mainstem", broker.bootstrap_servers, broker.data_dir).create_topic()
+        sent = [rows([b"%d-%d" % (part, number) for number in range(1000)]) for part in range(30)]
+
+        def batches_with_crashes() -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(sent):
+                if number in (10, 20):
+                    broker.kill()
+                    broker.start()
+                yield batch
+
+        task = through_librdkafka(broker, topic, **{"kafka.batch.size": "2000", "kafka.linger.ms": "0"})
+        assert task.write(batches_with_crashes()) == Written(30_000)
+        expected = sorted(value.as_py() for batch in sent for value in batch.column("value"))
+        assert read_values(broker.bootstrap_servers, topic) == expected
+
+
+def test_a_broker_that_is_gone_fails_the_task() -> None:
+    with Broker({"auto.create.topics.enable": "true"}) as broker:
+
+        def batches_with_an_end() -> Iterator[pa.RecordBatch]:
+            yield rows([b"a"])
+            broker.kill()
+            yield rows([b"b"])
+
+        task = through_librdkafka(broker, "made", **{"kafka.delivery.timeout.ms": "1000"})
+        with pytest.raises(SinkError) as failure:
+            task.write(batches_with_an_end())
+    assert "produce to made-0: not acknowledged within kafka.delivery.timeout.ms, 1000 ms" in str(
+        failure.value
+    )
+    assert "Connection refused" in str(failure.value)
 
 
 def test_no_rows_need_no_broker() -> None:

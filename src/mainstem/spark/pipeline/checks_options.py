@@ -9,7 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from mainstem.spark.librdkafka_options import SECURITY_PREFIXES, librdkafka_options, needs_librdkafka
+from mainstem.spark.librdkafka_options import (
+    FAST_MECHANISMS,
+    SECURITY_PREFIXES,
+    librdkafka_options,
+    needs_librdkafka,
+    sasl_mechanism,
+)
 from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.connector_options import as_text, client_options, reader_options, writer_options
 from mainstem.spark.pipeline.model import DeadLetters, Pipeline, TopicSink, TopicSource
@@ -20,7 +26,7 @@ from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.sink.options import parse as parse_sink
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.options import parse_options
-from mainstem.wire import WireError, from_kafka_options
+from mainstem.wire import UnsupportedOption, WireError, from_kafka_options
 
 _PREFIX = "kafka."
 _SOURCE_KEYS = {
@@ -193,4 +199,12 @@ def _write(options: Mapping[str, str]) -> object:
 
 def _own_client(options: Mapping[str, str]) -> object:
     """As the pipeline itself looks at its topics and commits its offsets."""
-    return from_kafka_options({name.removeprefix(_PREFIX): value for name, value in options.items()})
+    kafka = {name.removeprefix(_PREFIX): value for name, value in options.items()}
+    if needs_librdkafka(kafka):
+        raise UnsupportedOption(
+            f"the SASL mechanism {sasl_mechanism(kafka)} is not for a whole pipeline, which looks at its "
+            "topics and commits its offsets by itself: set sasl.mechanism to one of "
+            f"{', '.join(FAST_MECHANISMS)}, or give this login to a sink with exactly_once: false, in its "
+            "options"
+        )
+    return from_kafka_options(kafka)
