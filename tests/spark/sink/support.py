@@ -1,6 +1,6 @@
 """What tests of the sink share: rows, staged rows, and all that a topic holds, read by librdkafka."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -22,6 +22,7 @@ from mainstem.spark.sink.columns import check_columns
 from mainstem.spark.sink.options import SinkOptions, parse
 from mainstem.spark.sink.staging import Staged
 from mainstem.spark.sink.writers import StagedMessage, TransactionalWriter
+from mainstem.testing import Broker
 from tests.support.clients import Message
 from tests.support.target import stable_ends
 
@@ -53,6 +54,15 @@ def rows(values: Sequence[bytes], keys: Sequence[str | None] | None = None) -> p
     return pa.record_batch(
         {"key": pa.array(keys or [None] * len(values), pa.string()), "value": pa.array(values, pa.binary())}
     )
+
+
+def rows_with_crashes(broker: Broker, sent: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """These rows, with a broker that dies and comes back two times in between."""
+    for number, batch in enumerate(sent):
+        if number in (len(sent) // 3, 2 * len(sent) // 3):
+            broker.kill()
+            broker.start()
+        yield batch
 
 
 def options_for(bootstrap_servers: str, topic: str, **more: str) -> dict[str, str]:

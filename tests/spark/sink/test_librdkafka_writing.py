@@ -31,6 +31,7 @@ from tests.spark.sink.support import (
     read_topic,
     read_values,
     rows,
+    rows_with_crashes,
     write,
 )
 from tests.support.clients import Message
@@ -298,15 +299,8 @@ def test_a_restarted_broker_loses_and_doubles_nothing(tmp_path_factory: pytest.T
         topic = Target("mainstem", broker.bootstrap_servers, broker.data_dir).create_topic()
         sent = [rows([b"%d-%d" % (part, number) for number in range(1000)]) for part in range(30)]
 
-        def batches_with_crashes() -> Iterator[pa.RecordBatch]:
-            for number, batch in enumerate(sent):
-                if number in (10, 20):
-                    broker.kill()
-                    broker.start()
-                yield batch
-
         task = through_librdkafka(broker, topic, **{"kafka.batch.size": "2000", "kafka.linger.ms": "0"})
-        assert task.write(batches_with_crashes()) == Written(30_000)
+        assert task.write(rows_with_crashes(broker, sent)) == Written(30_000)
         expected = sorted(value.as_py() for batch in sent for value in batch.column("value"))
         assert read_values(broker.bootstrap_servers, topic) == expected
 

@@ -1,7 +1,6 @@
 """Rows of one task into topics, at least once: stock clients read what was sent, from both brokers."""
 
 import time
-from collections.abc import Iterator
 from itertools import chain
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tests.spark.sink.support import (
     read_topic,
     read_values,
     rows,
+    rows_with_crashes,
     write,
 )
 from tests.support.target import Target, unique_name
@@ -148,16 +148,9 @@ def test_a_restarted_broker_makes_no_double(
         Target("mainstem", broker.bootstrap_servers, broker.data_dir).create_topic(topic)
         sent = [rows([b"%d-%d" % (part, number) for number in range(1000)]) for part in range(30)]
 
-        def batches_with_crashes() -> Iterator[pa.RecordBatch]:
-            for number, batch in enumerate(sent):
-                if number in (10, 20):
-                    broker.kill()
-                    broker.start()
-                yield batch
-
         batch_bytes = {"kafka.batch.size": "2000"}
         writer(KEYED, options_for(broker.bootstrap_servers, topic, **batch_bytes), False).write(
-            batches_with_crashes()
+            rows_with_crashes(broker, sent)
         )
         expected = sorted(value.as_py() for batch in sent for value in batch.column("value"))
         assert read_values(broker.bootstrap_servers, topic) == expected
