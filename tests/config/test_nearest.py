@@ -1,7 +1,7 @@
 """A mistyped name finds the one that was meant."""
 
-from mainstem.config.nearest import did_you_mean, nearest_name
 from mainstem.config.tables import BROKER_SETTINGS
+from mainstem.nearest import did_you_mean, nearest_name
 
 
 def test_a_typing_error_finds_the_name() -> None:

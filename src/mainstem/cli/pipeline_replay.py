@@ -52,6 +52,7 @@ def replay_dead_letters(
     pipeline = document.pipeline
     assert pipeline is not None
     from mainstem.spark.pipeline.letters import bytes_max
+    from mainstem.spark.pipeline.option_text import as_text
     from mainstem.spark.pipeline.places import Places
 
     if pipeline.dead_letters is None:
@@ -63,7 +64,11 @@ def replay_dead_letters(
         pipeline.dead_letters.topic,
         pipeline.name,
         f"{places.group}.dead-letters",
-        {key: str(value) for key, value in pipeline.kafka.items() if not key.startswith(_SETTINGS_JAVA_ONLY)},
+        {
+            key: value
+            for key, value in as_text(pipeline.kafka).items()
+            if not key.startswith(_SETTINGS_JAVA_ONLY)
+        },
         bytes_max(pipeline.kafka),
     )
     replay.run(to=to, limit=limit, dry_run=dry_run, again=again)

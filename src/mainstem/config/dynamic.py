@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, ConfigType, UpdateMode
-from mainstem.config.nearest import did_you_mean
 from mainstem.config.resolve import base_setting
 from mainstem.config.rules import broken_rules
 from mainstem.config.tables import BROKER_SETTINGS
+from mainstem.nearest import did_you_mean
 
 
 def is_list_broker_setting(name: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError
-from mainstem.config.nearest import did_you_mean
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS
+from mainstem.nearest import did_you_mean
 
 # The one bound whose name does not follow from that of the setting.
 _HIGHEST = {"streams.num.standby.replicas": "group.streams.max.standby.replicas"}

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, Setting
 from mainstem.config.listeners import parse_listeners
-from mainstem.config.nearest import did_you_mean
 from mainstem.config.rules import check_broker_rules
 from mainstem.config.tables import BROKER_ALIASES, BROKER_SETTINGS, TOPIC_SETTINGS
+from mainstem.nearest import did_you_mean
 
 LISTENER_PREFIX = "listener.name."
 

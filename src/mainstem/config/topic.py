@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, ConfigType, split_list
 from mainstem.config.log_config import LogConfig, log_config_with
-from mainstem.config.nearest import did_you_mean
 from mainstem.config.tables import TOPIC_ALIASES, TOPIC_SETTINGS
+from mainstem.nearest import did_you_mean
 
 
 def topic_log_config(broker_config: BrokerConfig, topic_overrides: Mapping[str, str]) -> LogConfig:

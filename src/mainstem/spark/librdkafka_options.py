@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from mainstem.nearest import did_you_mean
 from mainstem.wire import InvalidOption, UnsupportedOption
 
 FAST_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -88,8 +89,6 @@ def librdkafka_options(kafka: Mapping[str, str]) -> dict[str, str]:
 
 def _checked(mechanism: str) -> str:
     if mechanism not in _MECHANISMS:
-        from mainstem.config.nearest import did_you_mean  # not at import: it brings all of config
-
         hint = did_you_mean(mechanism, _MECHANISMS) or f", it has to be one of {', '.join(_MECHANISMS)}"
         raise InvalidOption(f"sasl.mechanism is {mechanism!r}{hint}")
     return mechanism

@@ -192,8 +192,7 @@ class Log:
         prepared: Prepared | None = None,
     ) -> AppendResult:
         """Append one batch, which is patched in place, at the end of the log; KafkaError when refused."""
-        if type(data) is not memoryview:
-            data = memoryview(data)
+        data = data if type(data) is memoryview else memoryview(data)
         size = len(data)
         if size < HEADER_SIZE or self.health.failure is not None:
             self.health.check()

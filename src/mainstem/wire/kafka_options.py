@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from mainstem.nearest import did_you_mean
 from mainstem.wire.errors import Address, InvalidOption, UnsupportedOption
 from mainstem.wire.jaas import parse_jaas
 from mainstem.wire.options import ClientOptions, Mechanism, SaslOptions, SecurityProtocol, TlsOptions
@@ -72,8 +73,6 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
             continue
         known = _SASL_OPTIONS | TLS_OPTIONS
         if name not in known and not _PASSED_OVER.fullmatch(name):
-            from mainstem.config.nearest import did_you_mean  # not at import: it brings all of config
-
             raise UnsupportedOption(f"{name} is not supported{did_you_mean(name, known)}; leave it out")
 
 

@@ -17,8 +17,9 @@ from mainstem.spark.librdkafka_options import (
     sasl_mechanism,
 )
 from mainstem.spark.pipeline import times
-from mainstem.spark.pipeline.connector_options import as_text, client_options, reader_options, writer_options
+from mainstem.spark.pipeline.connector_options import client_options, reader_options, writer_options
 from mainstem.spark.pipeline.model import DeadLetters, Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.parts import Context
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, Problem

@@ -21,6 +21,7 @@ from mainstem.spark.pipeline.connector_options import sink_options
 from mainstem.spark.pipeline.figures import TopicLag, TopicPartition
 from mainstem.spark.pipeline.letters import bytes_max
 from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
 from mainstem.spark.sink.errors import SinkError
@@ -52,7 +53,7 @@ def cluster(pipeline: Pipeline, bootstrap: str) -> Iterator[Cluster]:
 
 def _client_options(pipeline: Pipeline, bootstrap: str) -> ClientOptions:
     """A setting that this client does not take is a mistake in the file; no broker would change that."""
-    options = {key: str(value) for key, value in pipeline.kafka.items()}
+    options = as_text(pipeline.kafka)
     try:
         return from_kafka_options(options | {"bootstrap.servers": bootstrap})
     except (UnsupportedOption, InvalidOption) as error:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from mainstem.spark.pipeline import times
-from mainstem.spark.pipeline.model import Options, Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
-
-
-def as_text(options: Options) -> dict[str, str]:
-    """Options as Spark takes them."""
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()
-    }
 
 
 def client_options(pipeline: Pipeline) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mainstem.spark.pipeline.addresses import Database, database
 from mainstem.spark.pipeline.model import JdbcSink
+from mainstem.spark.pipeline.option_text import as_text
 
 BATCHES_TABLE = "mainstem_batches"
 _ROWS_AT_ONCE = 1000
@@ -21,7 +22,7 @@ def write_rows(sink: JdbcSink, path: str | None, rows: Any, query_id: str, batch
     where = database(sink.jdbc, sink.driver)
     if path is not None:
         where = where._replace(name=path)
-    connection = connect(where, {key: str(value) for key, value in sink.options.items()})
+    connection = connect(where, as_text(sink.options))
     try:
         written = _Writer(connection, where.dialect, sink).write(rows, query_id, batch_id)
         connection.commit()

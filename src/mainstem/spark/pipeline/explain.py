@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from mainstem.spark.pipeline import samples, session
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.reader import Document
 
@@ -25,7 +26,7 @@ def explained(document: Document, places: Places) -> Iterator[ExplainedView]:
     pipeline = document.pipeline
     assert pipeline is not None
     definitions = samples.definitions(document, places)
-    given = {key: str(value) for key, value in pipeline.spark.items()}
+    given = as_text(pipeline.spark)
     with tempfile.TemporaryDirectory() as folder:
         spark = session.start(
             pipeline.name,

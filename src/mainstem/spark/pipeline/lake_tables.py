@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mainstem.spark.pipeline.model import DeltaSink, IcebergSink
+from mainstem.spark.pipeline.option_text import as_text
 
 BATCH_PROPERTY = "mainstem.batch"
 
@@ -18,7 +19,7 @@ def write_delta(path: str, sink: DeltaSink, rows: Any, query_id: str, batch_id: 
     """Append an Arrow table; False when the batch is there already."""
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-    storage = {key: str(value) for key, value in sink.options.items()} or None
+    storage = as_text(sink.options) or None
     application = f"mainstem-{query_id}"
     table: Any = path
     if DeltaTable.is_deltatable(path, storage):
@@ -43,7 +44,7 @@ def write_iceberg(sink: IcebergSink, rows: Any, query_id: str, batch_id: int) ->
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
-    properties = {key: str(value) for key, value in sink.catalog.items() if key != "name"}
+    properties = {key: value for key, value in as_text(sink.catalog).items() if key != "name"}
     catalog = load_catalog(str(sink.catalog.get("name", "default")), **properties)
     identifier = tuple(sink.iceberg.split("."))
     try:

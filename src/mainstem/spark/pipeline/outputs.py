@@ -20,7 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from mainstem.spark.pipeline import database_table, functions, lake_tables, times, topic_output
 from mainstem.spark.pipeline.addresses import database
 from mainstem.spark.pipeline.build import Views, error_policy, refusal
-from mainstem.spark.pipeline.connector_options import as_text, sink_options, writer_options
+from mainstem.spark.pipeline.connector_options import sink_options, writer_options
 from mainstem.spark.pipeline.failures import failed
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.letters import bytes_max
@@ -35,6 +35,7 @@ from mainstem.spark.pipeline.model import (
     Sink,
     TopicSink,
 )
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.spark.pipeline.reader import Document

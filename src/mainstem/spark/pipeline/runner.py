@@ -18,6 +18,7 @@ from mainstem.spark.pipeline.figures import QueryProgress, Snapshot
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import StatefulStep, TopicSource
 from mainstem.spark.pipeline.offsets_watch import OffsetsWatch
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.reader import Document
 
@@ -135,7 +136,7 @@ class Runner:
 
     def _start_spark(self) -> SparkSession:
         stateful = any(isinstance(step, StatefulStep) for step in self._pipeline.steps.values())
-        given = {key: str(value) for key, value in self._pipeline.spark.items()}
+        given = as_text(self._pipeline.spark)
         configuration = session.settings(
             self._options.master, given | dict(self._options.configuration), stateful=stateful
         )

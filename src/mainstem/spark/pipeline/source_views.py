@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from mainstem.spark.pipeline import ddl, times
 from mainstem.spark.pipeline.arrow_functions import arrow_function
-from mainstem.spark.pipeline.connector_options import as_text
 from mainstem.spark.pipeline.decoders import Decoder
 from mainstem.spark.pipeline.diagnose import Diagnosis
 from mainstem.spark.pipeline.model import FileSource, TopicSource, Watermark
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.schemas import Definition
 

@@ -18,6 +18,7 @@ import msgspec
 from mainstem.spark.pipeline import samples, schemas, session, spark_parser
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import Pipeline, StatefulStep, TopicSource, Unread
+from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
@@ -86,7 +87,7 @@ def analysed(
 
 @contextmanager
 def _session(document: Document, pipeline: Pipeline) -> Iterator[SparkSession]:
-    given = {key: str(value) for key, value in pipeline.spark.items() if key != "spark.master"}
+    given = {key: value for key, value in as_text(pipeline.spark).items() if key != "spark.master"}
     stateful = any(isinstance(step, StatefulStep) for step in pipeline.steps.values())
     settings = session.settings(_MASTER, _QUICK_START | given, stateful=stateful)
     with tempfile.TemporaryDirectory() as folder:

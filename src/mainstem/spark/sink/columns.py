@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mainstem.config.nearest import did_you_mean
+from mainstem.nearest import did_you_mean
 from mainstem.spark.sink.errors import SinkError, SinkSchemaError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from mainstem.config.nearest import did_you_mean
+from mainstem.nearest import did_you_mean
 from mainstem.spark.librdkafka_options import (
     FAST_MECHANISMS,
     SECURITY_PREFIXES,

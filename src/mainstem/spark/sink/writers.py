@@ -23,6 +23,7 @@ from mainstem.spark.sink.columns import Columns
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.staging import Staged
+from mainstem.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,6 +135,7 @@ class TransactionalStreamWriter(DataSourceStreamArrowWriter):
 
 def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, columns: Columns) -> int:
     """Encode and send a task's rows; the number of them."""
+    begin_task()
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return 0
@@ -167,6 +169,7 @@ def _stage(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, columns: Columns, query_id: str, batch_id: int
 ) -> StagedMessage:
     """Encode and stage a task's rows."""
+    begin_task()
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return StagedMessage(query_id, batch_id, Staged(b"", None, 0, 0))

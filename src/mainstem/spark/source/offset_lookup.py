@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TypeVar
 
-from mainstem.config.nearest import nearest_name
+from mainstem.nearest import nearest_name
 from mainstem.spark.source.client import Client, open_client
 from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit

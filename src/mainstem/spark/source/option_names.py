@@ -1,6 +1,6 @@
 """The names of all options of a read: Spark's own, ours, and Kafka's behind the prefix `kafka.`."""
 
-from mainstem.config.nearest import nearest_name
+from mainstem.nearest import nearest_name
 from mainstem.spark.source.errors import OptionError
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mainstem.config.nearest import did_you_mean
+from mainstem.nearest import did_you_mean
 from mainstem.spark.source import limits
 from mainstem.spark.source.durations import duration_ms
 from mainstem.spark.source.errors import OptionError

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -14,6 +12,7 @@ from mainstem.spark.source.client import open_client
 from mainstem.spark.source.errors import ReadError
 from mainstem.spark.source.options import ReadOptions
 from mainstem.spark.source.planning import Task, rounds
+from mainstem.spark.worker_process import begin_task
 from mainstem.wire import WireError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def read_task(options: ReadOptions, partition: InputPartition) -> Iterator[pa.Re
     # Spark makes a partition of its own for a plan without any.
     if not isinstance(partition, TaskPartition):
         return
-    _keep_what_is_loaded()
+    begin_task()
     batches = Batches(options.rows_per_batch)
     try:
         with open_client(options) as client:
@@ -43,11 +42,3 @@ def read_task(options: ReadOptions, partition: InputPartition) -> Iterator[pa.Re
                     yield from batches.of(topic_partition, decoded)
     except WireError as error:
         raise ReadError(str(error)) from None
-
-
-@cache
-def _keep_what_is_loaded() -> None:
-    """Spark has a worker look for garbage after each task. Among all that PySpark and Arrow have loaded, and
-    keep, that takes as long as reading a hundred thousand rows.
-    """
-    gc.freeze()
