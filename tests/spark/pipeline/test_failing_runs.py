@@ -11,6 +11,7 @@ from mainstem.testing import Broker
 from tests.spark.pipeline.shop import Shop
 
 MESSAGE_BYTES_MAX = 1_048_588  # the default of max.message.bytes
+# The tests share a broker: each reads and writes topics of its own.
 FILE = """\
 pipeline: shop
 checkpoint: ./checkpoint
@@ -19,6 +20,10 @@ sources:
 sinks:
   out: {from: orders, topic: out, key: id}
 """
+
+
+def with_topics(source: str, sink: str) -> str:
+    return FILE.replace("topic: orders", f"topic: {source}").replace("topic: out", f"topic: {sink}")
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +63,8 @@ def test_a_column_that_is_not_there_is_one_sentence_and_the_rest_is_in_the_log(
 ) -> None:
     shop.produce("columns", b"{}")
     steps = "steps: {big: SELECT idd FROM orders}\n"
-    file = FILE.replace("topic: orders", "topic: columns").replace("from: orders", "from: big")
-    (shop.folder / "shop.yaml").write_text(file.replace("topic: out", "topic: refused-out") + steps)
+    file = with_topics("columns", "refused-out").replace("from: orders", "from: big")
+    (shop.folder / "shop.yaml").write_text(file + steps)
     code, printed = shop.run("--once")
     assert code == 1
     started, _, refused = printed.partition("shop: starting Spark\n")
@@ -78,19 +83,18 @@ def test_a_column_that_is_not_there_is_one_sentence_and_the_rest_is_in_the_log(
 @pytest.mark.timeout(1200)
 def test_a_bad_record_without_a_place_for_it_stops_the_pipeline_and_is_not_lost(shop: Shop) -> None:
     shop.produce("poison", b'{"id": 1}', b"{bad")
-    (shop.folder / "shop.yaml").write_text(FILE.replace("topic: orders", "topic: poison"))
+    file = with_topics("poison", "poison-out")
+    (shop.folder / "shop.yaml").write_text(file)
     code, printed = shop.run("--once")
     assert code == 1
     assert "out failed: a record for orders cannot be used: not JSON" in printed
     assert "(topic poison, partition 0, offset 1)" in printed
     assert "Traceback" not in printed
-    assert shop.read("out") == []
-    (shop.folder / "shop.yaml").write_text(
-        FILE.replace("topic: orders", "topic: poison") + "dead_letters: poison.dead\n"
-    )
+    assert shop.read("poison-out") == []
+    (shop.folder / "shop.yaml").write_text(file + "dead_letters: poison.dead\n")
     code, printed = shop.run("--once")
     assert code == 0, printed
-    assert [message.value() for message in shop.read("out")] == [b'{"id":1}']
+    assert [message.value() for message in shop.read("poison-out")] == [b'{"id":1}']
     assert [message.value() for message in shop.read("poison.dead")] == [b"{bad"]
 
 
@@ -101,7 +105,7 @@ def test_a_bad_record_as_large_as_its_topic_allows_becomes_a_dead_letter(shop: S
     producer = Producer({"bootstrap.servers": shop.broker.bootstrap_servers, "message.max.bytes": 2_000_000})
     producer.produce("large", value)
     assert producer.flush(60) == 0
-    file = FILE.replace("topic: orders", "topic: large") + "dead_letters: large.dead\n"
+    file = with_topics("large", "large-out") + "dead_letters: large.dead\n"
     (shop.folder / "shop.yaml").write_text(file)
     code, printed = shop.run("--once")
     assert code == 0, printed
@@ -112,7 +116,7 @@ def test_a_bad_record_as_large_as_its_topic_allows_becomes_a_dead_letter(shop: S
 @pytest.mark.timeout(1200)
 def test_a_damaged_checkpoint_is_named_and_nothing_false_is_promised(shop: Shop) -> None:
     shop.produce("damaged", b'{"id": 1}')
-    (shop.folder / "shop.yaml").write_text(FILE.replace("topic: orders", "topic: damaged"))
+    (shop.folder / "shop.yaml").write_text(with_topics("damaged", "damaged-out"))
     code, printed = shop.run("--once")
     assert code == 0, printed
     out = shop.folder / "checkpoint" / "out"
