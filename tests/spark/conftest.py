@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.token_logins import serve_tokens
 from tests.support.spark import spark_session
 
 
@@ -14,3 +15,10 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def token_endpoint() -> Iterator[str]:
+    """Where a client with the right secret gets a token."""
+    with serve_tokens() as address:
+        yield address

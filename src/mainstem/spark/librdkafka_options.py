@@ -46,6 +46,7 @@ _PASSED_OVER = re.compile(
     r"|ssl\.(truststore|keystore)\.type|ssl\.protocol|ssl\.enabled\.protocols"
 )
 SECURITY_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "https.")
+_SECRET = re.compile(r"password|secret|\.pem$|oauthbearer\.(config|extensions)")
 _SETTING = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
 
@@ -59,6 +60,19 @@ def sasl_mechanism(kafka: Mapping[str, str]) -> str | None:
 def needs_librdkafka(kafka: Mapping[str, str]) -> bool:
     """Whether the SASL mechanism is one that the fast client does not speak."""
     return sasl_mechanism(kafka) not in (None, *FAST_MECHANISMS)
+
+
+def without_security(kafka: Mapping[str, str]) -> dict[str, str]:
+    """What the fast client, too, can be asked about."""
+    return {name: value for name, value in kafka.items() if not name.startswith(SECURITY_PREFIXES)}
+
+
+def without_secrets(text: str, settings: Mapping[str, object]) -> str:
+    """librdkafka quotes options that it does not understand, and token endpoints may do as they like."""
+    for name, value in settings.items():
+        if value and _SECRET.search(name):
+            text = text.replace(str(value), "...")
+    return text.partition(" beginning at:")[0]
 
 
 def librdkafka_options(kafka: Mapping[str, str]) -> dict[str, str]:

@@ -38,13 +38,6 @@ FULL = StructType(
     ]
 )
 ARROW_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-# A login that only librdkafka speaks, with a token that it makes itself.
-TOKEN = {
-    "kafka.security.protocol": "SASL_PLAINTEXT",
-    "kafka.sasl.mechanism": "OAUTHBEARER",
-    "kafka.sasl.oauthbearer.config": "principal=alice",
-    "kafka.enable.sasl.oauthbearer.unsecure.jwt": "true",
-}
 READ_TIMEOUT_S = 30
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -1,13 +1,9 @@
 """Rows to brokers that want a SASL mechanism which only librdkafka speaks: written as they are elsewhere."""
 
-import base64
-import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from pathlib import Path
 
@@ -26,7 +22,6 @@ from tests.spark.sink.support import (
     ARROW_HEADERS,
     FULL,
     KEYED,
-    TOKEN,
     options_for,
     read_topic,
     read_values,
@@ -34,13 +29,12 @@ from tests.spark.sink.support import (
     rows_with_crashes,
     write,
 )
+from tests.spark.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 from tests.support.clients import Message
 from tests.support.target import Target, unique_name
-from tests.wire.secured_kafka import TOKEN_MODULE, secured_ports
+from tests.wire.secured_kafka import secured_ports
 
 pytestmark = pytest.mark.peer
-
-SECRET = "hush, hush"
 
 
 @pytest.fixture(scope="module")
@@ -53,54 +47,6 @@ def kafka() -> Target:
 def servers() -> str:
     """Where it wants a token."""
     return f"127.0.0.1:{secured_ports()['TOKEN']}"
-
-
-class _TokenEndpoint(BaseHTTPRequestHandler):
-    """Gives a token, which this Kafka takes unsigned, to whoever knows the secret."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
-        if given != f"mainstem:{SECRET}":
-            self._answer(401, {"error": "invalid_client", "given": given})  # which nobody should tell
-            return
-        now = int(time.time())
-        parts = ({"alg": "none", "typ": "JWT"}, {"sub": "alice", "iat": now, "exp": now + 3600})
-        encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-        self._answer(
-            200, {"access_token": f"{'.'.join(encoded)}.", "token_type": "bearer", "expires_in": 3600}
-        )
-
-    def _answer(self, status: int, document: dict[str, object]) -> None:
-        body = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def token_endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _TokenEndpoint)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/token"
-    server.shutdown()
-    server.server_close()
-
-
-def java_login(token_endpoint: str, secret: str) -> dict[str, str]:
-    """The options of Java's client, word for word."""
-    return {
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "OAUTHBEARER",
-        "kafka.sasl.oauthbearer.token.endpoint.url": token_endpoint,
-        "kafka.sasl.jaas.config": f'{TOKEN_MODULE} required clientId="mainstem" clientSecret="{secret}";',
-        "kafka.sasl.login.callback.handler.class": "org.apache.kafka.OAuthBearerLoginCallbackHandler",
-    }
 
 
 def by_key(found: dict[int, list[Message]]) -> dict[bytes | None, set[int]]:
@@ -229,8 +175,7 @@ def test_a_wrong_secret_is_one_clear_error_without_it(
 
 
 def test_a_login_that_a_broker_refuses_is_one_clear_error(kafka: Target, servers: str) -> None:
-    unwanted = {"kafka.sasl.oauthbearer.config": "principalClaimName=azp principal=alice"}
-    text = refusal(servers, kafka.create_topic(), b"a", **unwanted)
+    text = refusal(servers, kafka.create_topic(), b"a", **UNWANTED_TOKEN)
     assert "do not accept the login" in text
     assert "invalid_token" in text
     misspelled = {"kafka.sasl.oauthbearer.config": f"principl=alice password={SECRET}"}

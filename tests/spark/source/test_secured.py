@@ -5,7 +5,13 @@ import logging
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from mainstem.spark.source.client import open_client
+from mainstem.spark.source.errors import ReadError
+from mainstem.spark.source.options import parse_options
+from mainstem.spark.source.planning import OffsetRange
+from mainstem.wire import NoBrokerAnswers
 from tests.spark.source.topics import Topics, read_batch, values
+from tests.spark.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 from tests.wire.secured_kafka import (
     PASSWORD,
     SCRAM_MODULE,
@@ -80,12 +86,64 @@ def test_a_mechanism_that_only_librdkafka_speaks_is_read_through_it(
         rows = read_batch(
             f"127.0.0.1:{ports['TOKEN']}",
             subscribe=topic,
-            **{
-                "kafka.security.protocol": "SASL_PLAINTEXT",
-                "kafka.sasl.mechanism": "OAUTHBEARER",
-                "kafka.sasl.oauthbearer.config": "principal=alice",
-                "kafka.enable.sasl.oauthbearer.unsecure.jwt": "true",
-            },
+            **TOKEN,
         )
     assert values(rows) == [str(number) for number in range(50)]
     assert "librdkafka" in caplog.text
+
+
+# Longer than the tests may take: what is told in time is not told because time is up.
+PATIENT = {"kafka.default.api.timeout.ms": "3600000", "kafkaConsumer.pollTimeoutMs": "3600000"}
+
+
+def refusals(servers: str, login: dict[str, str]) -> list[str]:
+    """What is said on the driver, and what a task says that begins with reading."""
+    found: list[str] = []
+    given = {"kafka.bootstrap.servers": servers, "subscribe": "any", **PATIENT, **login}
+    with open_client(parse_options(given, "batch")) as client:
+        with pytest.raises(ReadError) as on_the_driver:
+            client.topics(None)
+        found.append(str(on_the_driver.value))
+    with open_client(parse_options(given, "batch")) as client:
+        with pytest.raises(ReadError) as in_a_task:
+            list(client.read((OffsetRange("any", 0, 0, 10),)))
+        found.append(str(in_a_task.value))
+    return found
+
+
+def test_javas_options_of_a_login_read(ports: dict[str, int], topics: Topics, token_endpoint: str) -> None:
+    topic = topics.create()
+    topics.send(topic, range(5))
+    rows = read_batch(f"127.0.0.1:{ports['TOKEN']}", subscribe=topic, **java_login(token_endpoint, SECRET))
+    assert values(rows) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_login_that_a_broker_refuses_is_told_at_once(ports: dict[str, int]) -> None:
+    servers = f"127.0.0.1:{ports['TOKEN']}"
+    for text in refusals(servers, UNWANTED_TOKEN):
+        assert f"the brokers at {servers} do not accept the login" in text
+        assert "invalid_token" in text
+
+
+def test_a_wrong_secret_is_told_at_once_without_it(ports: dict[str, int], token_endpoint: str) -> None:
+    for text in refusals(f"127.0.0.1:{ports['TOKEN']}", java_login(token_endpoint, "wrong-secret")):
+        assert "do not accept the login" in text
+        assert "invalid_client" in text
+        assert "wrong-secret" not in text
+
+
+def test_a_token_endpoint_that_is_not_there_is_told_at_once(ports: dict[str, int]) -> None:
+    for text in refusals(f"127.0.0.1:{ports['TOKEN']}", java_login("http://127.0.0.1:1/token", SECRET)):
+        assert "Failed to acquire SASL OAUTHBEARER token" in text
+        assert "127.0.0.1" in text
+        assert SECRET not in text
+
+
+def test_an_unreachable_broker_is_told_with_its_trouble() -> None:
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "any", **TOKEN}
+    given["kafka.default.api.timeout.ms"] = "2000"
+    with (
+        open_client(parse_options(given, "batch")) as client,
+        pytest.raises(NoBrokerAnswers, match=r"no broker answers at 127\.0\.0\.1:1 .*Connection refused"),
+    ):
+        client.topics(None)

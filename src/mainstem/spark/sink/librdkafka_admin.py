@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.librdkafka_reports import Reports
 from mainstem.spark.sink.options import SinkOptions
-from mainstem.spark.sink.topics import WritableTopic, addresses, await_topic, writable_topic
-from mainstem.wire import NoBrokerAnswers, PartitionMetadata, TopicMetadata
+from mainstem.spark.sink.topics import WritableTopic, await_topic, writable_topic
+from mainstem.wire import PartitionMetadata, TopicMetadata
 from mainstem.wire.errors import error_code
-
-# The first wait for an answer; each later one is twice as long. In between, troubles are heard of.
-_ANSWER_S = 1.0
 
 
 class LibrdkafkaAdmin:
@@ -27,6 +23,7 @@ class LibrdkafkaAdmin:
         assert options.librdkafka is not None
         self._options = options
         self._reports = reports
+        self._timeout_s = options.client.api_timeout_ms / 1000
         self._request_timeout_s = options.client.request_timeout_ms / 1000
         settings: dict[str, Any] = {**options.librdkafka.client, "error_cb": reports.on_error}
         try:
@@ -43,7 +40,8 @@ class LibrdkafkaAdmin:
 
     def create_topics(self, topics: Iterable[str]) -> list[str]:
         """Create those that are not there, with the broker's defaults; gives the created ones."""
-        missing = sorted(set(topics) - set(self._metadata(None).topics))
+        existing = self._reports.metadata(self._client, None, self._timeout_s).topics
+        missing = sorted(set(topics) - set(existing))
         if not missing:
             return []
         new = [NewTopic(name, -1, -1) for name in missing]
@@ -59,7 +57,7 @@ class LibrdkafkaAdmin:
 
     def _look(self, topic: str) -> TopicMetadata:
         """Where a topic is not there, this asks for it as a producer does, and it may be created."""
-        found = self._metadata(topic).topics[topic]
+        found = self._reports.metadata(self._client, topic, self._timeout_s).topics[topic]
         return TopicMetadata(
             topic,
             error_code(found.error.code() if found.error is not None else 0),
@@ -68,21 +66,6 @@ class LibrdkafkaAdmin:
                 for number, partition in sorted(found.partitions.items())
             },
         )
-
-    def _metadata(self, topic: str | None) -> ClusterMetadata:
-        deadline = time.monotonic() + self._options.client.api_timeout_ms / 1000
-        turn_s = _ANSWER_S
-        while True:
-            left_s = max(deadline - time.monotonic(), 0.001)
-            try:
-                return self._client.list_topics(topic, timeout=min(turn_s, left_s))
-            except KafkaException as error:
-                self._client.poll(0)
-                self._reports.check()
-                if time.monotonic() >= deadline:
-                    problem = self._reports.trouble or self._reports.text(error.args[0])
-                    raise NoBrokerAnswers(addresses(self._options.client), problem) from None
-            turn_s *= 2
 
     def _batch_bytes_max(self, topic: str) -> int | None:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)

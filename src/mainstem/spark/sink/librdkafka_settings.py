@@ -5,7 +5,6 @@ Java's client and librdkafka share most names, but not the limits, and not alway
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,8 +30,6 @@ _LIMITS = {
     "socket.connection.setup.timeout.ms": (1_000, 2**31 - 1),
 }
 
-_SECRET = re.compile(r"password|secret|\.pem$|oauthbearer\.(config|extensions)")
-
 Settings = Mapping[str, str | int | bool]
 
 
@@ -42,13 +39,6 @@ class LibrdkafkaSettings:
 
     client: Settings = field(repr=False)
     producer: Settings
-
-    def without_secrets(self, text: str) -> str:
-        """librdkafka quotes options that it does not understand, and token endpoints may do as they like."""
-        for name, value in self.client.items():
-            if value and _SECRET.search(name):
-                text = text.replace(str(value), "...")
-        return text.partition(" beginning at:")[0]
 
 
 def librdkafka_settings(kafka: Mapping[str, str], options: SinkOptions, linger_ms: int) -> LibrdkafkaSettings:

@@ -13,9 +13,9 @@ from difflib import get_close_matches
 from mainstem.nearest import did_you_mean
 from mainstem.spark.librdkafka_options import (
     FAST_MECHANISMS,
-    SECURITY_PREFIXES,
     needs_librdkafka,
     sasl_mechanism,
+    without_security,
 )
 from mainstem.spark.sink import kafka_names
 from mainstem.spark.sink.errors import SinkOptionError
@@ -144,7 +144,7 @@ def _refuse_kafka(kafka: Mapping[str, str]) -> None:
 def _client(kafka: Mapping[str, str]) -> ClientOptions:
     delivery_timeout_ms = _number(kafka, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS, least=1)
     if needs_librdkafka(kafka):
-        kafka = {name: value for name, value in kafka.items() if not name.startswith(SECURITY_PREFIXES)}
+        kafka = without_security(kafka)
     try:
         client = from_kafka_options(kafka)
     except WireError as error:
