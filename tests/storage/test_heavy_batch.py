@@ -30,10 +30,13 @@ def _batch(count: int, keyless: int | None, codec: Codec) -> bytearray:
 
 def _prepared(data: memoryview, config: LogConfig) -> HeavyBatch:
     heavy = HeavyBatch(data, config, "t-0")
-    heavy.open()
-    while heavy.check_some():
-        pass
-    heavy.recompress()
+    if heavy.wants_keys:
+        heavy.open()
+        while heavy.check_some():
+            pass
+    if heavy.wants_compression:
+        heavy.recompress()
+    heavy.finish()
     return heavy
 
 
@@ -73,7 +76,8 @@ def test_what_was_not_finished_or_had_other_settings_counts_for_nothing() -> Non
         assert heavy.result(compact) is None
     while heavy.check_some():
         pass
-    heavy.recompress()
+    assert heavy.result(compact) is None
+    heavy.finish()
     assert heavy.result(LogConfig()) is None
     with pytest.raises(InvalidRecordError):
         heavy.result(compact)
@@ -86,7 +90,10 @@ def test_what_was_not_finished_or_had_other_settings_counts_for_nothing() -> Non
         (Codec.NONE, 3_000, True, "producer", True),
         (Codec.NONE, 3_000, False, "producer", False),
         (Codec.NONE, 3_000, False, "uncompressed", False),
-        (Codec.NONE, 3_000, False, "lz4", True),
+        (Codec.NONE, 3_000, False, "lz4", False),
+        (Codec.NONE, 60_000, False, "lz4", True),
+        (Codec.NONE, 3_000, False, "gzip", True),
+        (Codec.LZ4, 60_000, False, "zstd", True),
         (Codec.LZ4, 10, True, "producer", False),
         (Codec.LZ4, 10, False, "gzip", False),
         (Codec.ZSTD, 1, True, "producer", True),
@@ -97,7 +104,7 @@ def test_what_was_not_finished_or_had_other_settings_counts_for_nothing() -> Non
 )
 def test_which_batches_are_heavy(codec: Codec, count: int, compact: bool, stored: str, heavy: bool) -> None:
     policy = frozenset({"compact" if compact else "delete"})
-    config = LogConfig(cleanup_policy=policy, compression_type=stored)
+    config = LogConfig(cleanup_policy=policy, compression_type=stored, max_message_bytes=10_000_000)
     assert is_heavy(memoryview(_batch(count, None, codec)), config) is heavy
 
 

@@ -46,11 +46,14 @@ class HeavyBatches:
         try:
             async with self._lanes:
                 for batch in batches:
-                    await self._loop.run_in_executor(None, batch.open)
-                    slices = Slices()
-                    while batch.check_some():
-                        await slices.breathe()
-                    await self._loop.run_in_executor(None, batch.recompress)
+                    if batch.wants_keys:
+                        await self._loop.run_in_executor(None, batch.open)
+                        slices = Slices()
+                        while batch.check_some():
+                            await slices.breathe()
+                    if batch.wants_compression:
+                        await self._loop.run_in_executor(None, batch.recompress)
+                    batch.finish()
         finally:
             self._memory.release(byte_count)
         then()

@@ -15,9 +15,10 @@ from mainstem.storage.key_check import KeyCheck, opened
 from mainstem.storage.validation import recompress
 
 _LIGHT_RECORDS_MAX: Final = 2_000  # a hop from key to key takes a third of a microsecond
-_LIGHT_BYTES_MAX: Final = 4_096
-# The others make a kilobyte a megabyte, or much more.
-_MODEST_CODECS: Final = (Codec.NONE, Codec.SNAPPY, Codec.LZ4)
+# What takes a few milliseconds at most: to open, where the records may have 250 times the size, and to
+# compress. The codecs that are missing make a kilobyte a megabyte, or much more.
+_LIGHT_TO_OPEN_BYTES: Final = {Codec.NONE: 1024 * 1024, Codec.SNAPPY: 64 * 1024, Codec.LZ4: 64 * 1024}
+_LIGHT_TO_GZIP_BYTES: Final = 32 * 1024
 _RECORDS_PER_STEP: Final = 1_000
 
 
@@ -36,9 +37,13 @@ def is_heavy(data: memoryview, config: LogConfig) -> bool:
     wanted = CODEC_BY_CONFIG_NAME.get(config.compression_type, codec)
     if not config.compact and codec == wanted:
         return False
+    if config.compact and count > _LIGHT_RECORDS_MAX:
+        return True
     if codec == wanted == Codec.NONE:
-        return bool(count > _LIGHT_RECORDS_MAX)
-    return bool(size > _LIGHT_BYTES_MAX or count > _LIGHT_RECORDS_MAX or codec not in _MODEST_CODECS)
+        return False
+    if codec != wanted == Codec.GZIP and size > _LIGHT_TO_GZIP_BYTES:
+        return True
+    return size > _LIGHT_TO_OPEN_BYTES.get(codec, 0)
 
 
 class HeavyBatch:
@@ -56,13 +61,17 @@ class HeavyBatch:
         self._error: KafkaError | None = None
         self._ready = False
 
+    @property
+    def wants_keys(self) -> bool:
+        """Whether its keys are to be seen: `open` and `check_some` are for that."""
+        return self._config.compact
+
     def open(self) -> None:
-        """Have the records at hand, if their keys are to be seen."""
-        if self._config.compact:
-            try:
-                self._keys = KeyCheck(*opened(self._data, self._partition), self._partition)
-            except KafkaError as error:
-                self._error = error
+        """Have the records at hand."""
+        try:
+            self._keys = KeyCheck(*opened(self._data, self._partition), self._partition)
+        except KafkaError as error:
+            self._error = error
 
     def check_some(self) -> bool:
         """Look at some keys; whether more are left."""
@@ -76,13 +85,20 @@ class HeavyBatch:
         self._keys = None
         return False
 
+    @property
+    def wants_compression(self) -> bool:
+        """Whether the topic has one of its own, and the batch is good so far."""
+        return self._error is None and self._config.compression_type != "producer"
+
     def recompress(self) -> None:
         """Have the records in the topic's compression."""
-        if self._error is None:
-            try:
-                self._data = recompress(self._data, self._config, self._partition)
-            except KafkaError as error:
-                self._error = error
+        try:
+            self._data = recompress(self._data, self._config, self._partition)
+        except KafkaError as error:
+            self._error = error
+
+    def finish(self) -> None:
+        """All steps are done that are wanted."""
         self._ready = True
 
     def result(self, config: LogConfig) -> memoryview | None:

@@ -28,7 +28,7 @@ SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADERS))
 
 # Spark keeps a batch in memory on both sides of the pipe; Java's side has memory of up to 4 MB ready for the
 # next one, rounded up to a power of two.
-BATCH_BYTES = 2 * 1024 * 1024
+BATCH_BYTES = 4 * 1024 * 1024
 BATCH_ROWS = 65_536
 # What a row takes beside key, value and topic.
 _ROW_BYTES = 36
