@@ -134,14 +134,20 @@ def _inferred(bootstrap: str, topic: str) -> Schema:
     from mainstem.cli.client import check_reachable, no_such_topic
     from mainstem.spark.pipeline.infer import CannotInfer, infer_json
     from mainstem.spark.pipeline.samples import newest_values
-    from mainstem.wire import Cluster, WireError, from_kafka_options
+    from mainstem.spark.source.client import open_client
+    from mainstem.spark.source.options import parse_options
+    from mainstem.wire import WireError
 
+    given = {
+        "kafka.bootstrap.servers": bootstrap,
+        "subscribe": topic,
+        "kafka.isolation.level": "read_committed",
+    }
     check_reachable(bootstrap)
     try:
-        with Cluster(from_kafka_options({"bootstrap.servers": bootstrap})) as client:
-            existing = client.metadata(None)
-            if topic not in existing:
-                raise no_such_topic(topic, list(existing))
+        with open_client(parse_options(given, "batch")) as client:
+            if topic not in client.topics([topic]):
+                raise no_such_topic(topic, list(client.topics(None)))
             return infer_json(newest_values(client, [topic], SAMPLE))
     except WireError as error:
         raise CommandError(str(error)) from None

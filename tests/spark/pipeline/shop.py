@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Message, Producer
 
 from mainstem.testing import Broker
 from tests.cli.command import run_command
+from tests.support.target import Target
 
 JAVA = "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 WAIT_S = 400.0
@@ -23,7 +24,7 @@ WAIT_S = 400.0
 class Shop:
     """The folder of a pipeline. Use as a context manager: a process that still runs is killed at the end."""
 
-    def __init__(self, folder: Path, broker: Broker) -> None:
+    def __init__(self, folder: Path, broker: Broker | Target) -> None:
         self.folder = folder
         self.broker = broker
         self._process: subprocess.Popen[str] | None = None

@@ -124,4 +124,11 @@ def test_a_login_that_only_librdkafka_speaks_is_not_for_a_whole_pipeline() -> No
     (problem,) = told(checked(parse(text.replace("KAFKA", login).replace("SOURCE", ""), "p.yaml")))
     assert problem.startswith("p.yaml:2:")
     assert "the SASL mechanism OAUTHBEARER is not for a whole pipeline" in problem
-    assert "give this login to a sink with exactly_once: false" in problem
+    assert "give this login to the sources, and to sinks with exactly_once: false, that need it" in problem
+
+
+def test_the_login_of_a_source_may_be_one_that_only_librdkafka_speaks() -> None:
+    login = "kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: OAUTHBEARER"
+    assert _problems(SOURCE=login) == []
+    (problem,) = _problems(SOURCE=f"{login}, kafka.default.api.timeout.ms: soon")
+    assert "default.api.timeout.ms" in problem

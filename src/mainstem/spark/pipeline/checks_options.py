@@ -15,6 +15,7 @@ from mainstem.spark.librdkafka_options import (
     librdkafka_options,
     needs_librdkafka,
     sasl_mechanism,
+    without_security,
 )
 from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.connector_options import client_options, reader_options, writer_options
@@ -190,6 +191,7 @@ def _read(options: Mapping[str, str]) -> object:
     """As a stream is read: its options, then those of the client that it opens."""
     parsed = parse_options(options, "stream")
     if parsed.client == "librdkafka" or needs_librdkafka(parsed.kafka):
+        from_kafka_options(without_security(parsed.kafka))
         return librdkafka_options(parsed.kafka)
     return from_kafka_options(parsed.kafka)
 
@@ -205,7 +207,7 @@ def _own_client(options: Mapping[str, str]) -> object:
         raise UnsupportedOption(
             f"the SASL mechanism {sasl_mechanism(kafka)} is not for a whole pipeline, which looks at its "
             "topics and commits its offsets by itself: set sasl.mechanism to one of "
-            f"{', '.join(FAST_MECHANISMS)}, or give this login to a sink with exactly_once: false, in its "
-            "options"
+            f"{', '.join(FAST_MECHANISMS)}, or give this login to the sources, and to sinks with "
+            "exactly_once: false, that need it, in their options"
         )
     return from_kafka_options(kafka)

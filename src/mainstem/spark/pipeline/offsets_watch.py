@@ -8,10 +8,12 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 
-from mainstem.spark.pipeline.cluster_view import ClusterView, topic_readers
+from mainstem.spark.pipeline.cluster_view import topic_readers
 from mainstem.spark.pipeline.figures import QueryProgress, TopicLag, TopicPartition, common_positions
 from mainstem.spark.pipeline.model import Pipeline, TopicSource
+from mainstem.spark.pipeline.offsets_view import OffsetsView
 from mainstem.spark.pipeline.places import Places
+from mainstem.spark.pipeline.source_client import read_options
 from mainstem.wire import WireError
 
 INTERVAL_S = 1.0
@@ -24,7 +26,6 @@ class OffsetsWatch:
     """Takes in the progress of the queries; `lags` is the newest answer of the brokers."""
 
     def __init__(self, pipeline: Pipeline, places: Places, readers: dict[str, set[str]]) -> None:
-        self._pipeline = pipeline
         self._group = places.group
         self._readers = readers
         self._sources = {
@@ -33,7 +34,12 @@ class OffsetsWatch:
         self._bootstraps = {
             name: places.bootstrap(source.bootstrap) for name, source in self._sources.items()
         }
-        self._views: dict[str, ClusterView] = {}
+        # Sources of the same cluster have the same login, as a rule.
+        self._options = {
+            self._bootstraps[name]: read_options(pipeline, source, places)
+            for name, source in self._sources.items()
+        }
+        self._views: dict[str, OffsetsView] = {}
         self._changed = threading.Condition()
         self._newest: Positions | None = None
         self._is_ended = False
@@ -88,7 +94,7 @@ class OffsetsWatch:
         for bootstrap, known in positions.items():
             try:
                 if bootstrap not in self._views:
-                    self._views[bootstrap] = ClusterView(self._pipeline, bootstrap, self._group)
+                    self._views[bootstrap] = OffsetsView(self._options[bootstrap], self._group)
                 self._views[bootstrap].commit(known)
                 lags += self._views[bootstrap].lags(known)
                 self.problem = None

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path as FilePath
 
-from mainstem.records.columnar import decode
 from mainstem.spark.pipeline import ddl
-from mainstem.spark.pipeline.cluster_view import cluster
 from mainstem.spark.pipeline.infer import CannotInfer, infer_csv, infer_json
 from mainstem.spark.pipeline.model import Pipeline, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
 from mainstem.spark.pipeline.schemas import Definition, definition
+from mainstem.spark.pipeline.source_client import source_client
+from mainstem.spark.source.client import Client
+from mainstem.spark.source.partitions import EARLIEST, LATEST
 from mainstem.spark.source.patterns import matches
-from mainstem.wire import EARLIEST, LATEST, READ_COMMITTED, Cluster
+from mainstem.spark.source.planning import OffsetRange
 
 
 def definitions(document: Document, places: Places) -> dict[str, Definition]:
@@ -37,7 +38,7 @@ def _inferred(pipeline: Pipeline, name: str, source: TopicSource, places: Places
     if (known := kept(places, name)) is not None:
         return known
     try:
-        with cluster(pipeline, places.bootstrap(source.bootstrap)) as client:
+        with source_client(pipeline, name, source, places) as client:
             values = sample(client, source, source.decode.infer or 1000)
         if source.decode.framing == "confluent":
             values = [value[5:] for value in values]
@@ -65,34 +66,31 @@ def _file(places: Places, name: str) -> FilePath:
     return FilePath(places.checkpoint) / "schemas" / f"{name}.ddl"
 
 
-def sample(client: Cluster, source: TopicSource, count: int) -> list[bytes]:
+def sample(client: Client, source: TopicSource, count: int) -> list[bytes]:
     """The newest values of a source's topics, about `count` of them."""
     topics = source.names
     if source.pattern is not None:
-        topics = [topic for topic in client.metadata(None) if matches(source.pattern, topic)]
+        topics = [topic for topic in client.topics(None) if matches(source.pattern, topic)]
     return newest_values(client, topics, count)
 
 
-def newest_values(client: Cluster, topics: Iterable[str], count: int) -> list[bytes]:
+def newest_values(client: Client, topics: Iterable[str], count: int) -> list[bytes]:
     """The last values of each partition of some topics, so many together; records without a value left
     out."""
-    found = client.metadata(list(topics))
-    parts = [(topic, partition) for topic in found for partition in found[topic].partitions]
+    parts = [
+        (topic, partition) for topic, numbers in client.topics(list(topics)).items() for partition in numbers
+    ]
     if not parts:
         return []
-    ends = client.list_offsets(dict.fromkeys(parts, LATEST), READ_COMMITTED)
-    starts = client.list_offsets(dict.fromkeys(parts, EARLIEST), READ_COMMITTED)
+    ends = client.offsets(dict.fromkeys(parts, LATEST))
+    starts = client.offsets(dict.fromkeys(parts, EARLIEST))
     each = max(1, -(-count // len(parts)))
-    ranges = {
-        part: (max(starts[part].offset, ends[part].offset - each), ends[part].offset)
+    ranges = tuple(
+        OffsetRange(*part, max(starts[part], ends[part] - each), ends[part])
         for part in parts
-        if ends[part].offset > starts[part].offset
-    }
+        if ends[part] > starts[part]
+    )
     values: list[bytes] = []
-    if not ranges:
-        return values
-    with client.stream(ranges, isolation=READ_COMMITTED) as stream:
-        for part, fetched in stream:
-            decoded = decode(fetched.records, *ranges[part], aborted=fetched.aborted or ())
-            values += [value for value in decoded.value.to_pylist() if value is not None]
+    for _, records in client.read(ranges):
+        values += [value for value in records.value.to_pylist() if value is not None]
     return values
