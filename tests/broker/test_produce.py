@@ -14,6 +14,7 @@ from mainstem.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect
 from tests.broker.harness import (
+    API_VERSIONS,
     PRODUCE_BY_NAME,
     Client,
     Topic,
@@ -141,6 +142,36 @@ async def test_every_partition_of_a_request_has_its_own_result(client: Client) -
     assert second.partition_responses[0].error_code == 0
     assert values_of((await fetch(client, topic)).records) == [b"a"]
     assert (await fetch(client, topic, partition=1)).high_watermark == 0
+
+
+async def test_others_are_served_while_a_request_begins_very_many_partitions(
+    client: Client, broker: InProcessBroker, connect: Connect
+) -> None:
+    many = range(1_000)
+    topic = await create_topic(client, partitions=len(many))
+    other = await connect(broker)
+    client.send(produce_request(topic, {index: batch(b"1") for index in many}))
+    client.send(produce_request(topic, {index: batch(b"2") for index in many}))
+    order = [asyncio.create_task(client.receive()), asyncio.create_task(other.call(API_VERSIONS))]
+    first, _ = await asyncio.wait(order, return_when=asyncio.FIRST_COMPLETED)
+    assert first == {order[1]}
+    for expected, response in enumerate((await order[0], await client.receive())):
+        results = response.responses[0].partition_responses
+        assert [result.index for result in results] == list(many)
+        assert {(result.error_code, result.base_offset) for result in results} == {(0, expected)}
+
+
+async def test_the_rest_of_a_large_request_without_acks_is_appended_when_its_client_is_gone(
+    client: Client, broker: InProcessBroker, connect: Connect
+) -> None:
+    topic = await create_topic(client, partitions=500)
+    silent = await connect(broker)
+    request = produce_request(topic, {index: batch(b"1") for index in range(500)}, acks=0)
+    silent.send(request, expect_response=False)
+    silent.writer.write_eof()
+    assert await silent.is_closed_by_broker()
+    log_ends = [partition_of(broker, topic, index).log.log_end_offset for index in range(500)]
+    assert log_ends == [1] * 500
 
 
 async def test_a_produce_of_nothing_is_answered_with_nothing(client: Client) -> None:

@@ -7,7 +7,7 @@ v5 log start offset, v7 zstd, v8 record errors (KIP-467), v9 flexible, v10 the c
 
 import logging
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 _TOPIC_IDS_SINCE: Final = 13
 _ACKS_ALL: Final = -1
 _ZSTD_SINCE: Final = 7
+_TURN_SECONDS_MAX: Final = 0.005
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:
@@ -51,11 +52,14 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Pa
 
 class Produce:
     """One produce request: appended at once, unless its batches take long to look into or the coordinator of
-    its transaction must be asked first; answered when every partition has what `acks` asks for.
+    its transaction must be asked first, or it has very many of them; answered when every partition has what
+    `acks` asks for.
     """
 
     __slots__ = (
+        "_appending",
         "_ctx",
+        "_kept_bytes",
         "_prepared",
         "_refusal",
         "_request",
@@ -69,6 +73,8 @@ class Produce:
     def __init__(self, ctx: RequestContext, request: ProduceRequest) -> None:
         self._ctx = ctx
         self._request = request
+        self._appending: Iterator[None] | None = None
+        self._kept_bytes: int | None = None
         self._prepared: dict[int, HeavyBatch] = {}  # by the identity of their places in the request
         self._timer: TimerHandle | None = None
         self._verification: Verification | None = None
@@ -90,13 +96,13 @@ class Produce:
         ]
         if not heavy:
             return False
-        kept = _keep_records(self._request)
+        kept_bytes = self._keep_records()
         for data, log in heavy:
             assert isinstance(data.records, memoryview)
             self._prepared[id(data)] = HeavyBatch(data.records, log.config, log.name)
         connection = self._ctx.connection
         connection.working = self._ctx.node.heavy_batches.prepare(
-            list(self._prepared.values()), kept, partial(self._go_on, self.verify_and_answer)
+            list(self._prepared.values()), kept_bytes, partial(self._go_on, self.verify_and_answer)
         )
         return connection.working
 
@@ -148,8 +154,7 @@ class Produce:
         self._verification = verification
         if verification.run(partial(self._go_on, self._answer)):
             return True
-        if not self._prepared:
-            _keep_records(self._request)
+        self._keep_records()
         self._ctx.connection.waiter = verification
         return False
 
@@ -188,7 +193,25 @@ class Produce:
 
     def _answer(self) -> ProduceResponse | Parked | None:
         """Append, and the answer if it is there already."""
-        self._append()
+        self._appending = self._append()
+        return self._append_some()
+
+    def _append_more(self) -> ProduceResponse | Parked | None:
+        return PARKED if self._ctx.connection.closed else self._append_some()
+
+    def _append_some(self) -> ProduceResponse | Parked | None:
+        """As many as one turn of the event loop has time for. The first batch of a partition makes files, and
+        a request may have one for each of thousands.
+        """
+        assert self._appending is not None
+        loop = self._ctx.node.loop
+        until = loop.time() + _TURN_SECONDS_MAX
+        for _ in self._appending:
+            if loop.time() >= until:
+                self._keep_records()
+                self._ctx.connection.working = True
+                loop.call_soon(self._go_on, self._append_more)
+                return PARKED
         if self._request.acks == 0:
             if self.first_error is not None:
                 raise CloseConnection(f"acks=0 produce failed: {self.first_error}")
@@ -198,13 +221,14 @@ class Produce:
             return PARKED
         return self.response
 
-    def _append(self) -> None:
-        """Append every partition's batch; each has its own result."""
+    def _append(self) -> Iterator[None]:
+        """Append every partition's batch, one for each step; each has its own result."""
         for topic in self._request.topic_data:
             result = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            self.response.responses.append(result)
             for data in topic.partition_data:
                 result.partition_responses.append(self._append_partition(topic, data))
-            self.response.responses.append(result)
+                yield
 
     def _append_partition(
         self, topic: TopicProduceData, data: PartitionProduceData
@@ -267,6 +291,17 @@ class Produce:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is the broker's own")
         return partition
 
+    def _keep_records(self) -> int:
+        """Have the records where they stay, since the connection reads on into its memory; their size."""
+        if self._kept_bytes is None:
+            self._kept_bytes = 0
+            for topic in self._request.topic_data:
+                for data in topic.partition_data:
+                    if isinstance(data.records, memoryview):
+                        data.records = memoryview(bytearray(data.records))
+                        self._kept_bytes += len(data.records)
+        return self._kept_bytes
+
     def _guard(self, partition: Partition) -> "VerificationGuard | None":
         """The log's word for a batch that the coordinator was asked about; KafkaError with its refusal."""
         verification = self._verification
@@ -317,8 +352,7 @@ class Produce:
             partition.log.config.min_insync_replicas
         ):
             response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        if not self.waiting:
-            assert self._timer is not None
+        if not self.waiting and self._timer is not None:  # else some are not even appended
             self._timer.cancel()
             self._ctx.reply(self.response)
 
@@ -336,17 +370,6 @@ class Produce:
         for partition in self.waiting:
             partition.remove_ack_waiter(self)
         self.waiting.clear()
-
-
-def _keep_records(request: ProduceRequest) -> int:
-    """Have the records where they stay, since the connection reads on into its memory. Returns their size."""
-    size = 0
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if isinstance(data.records, memoryview):
-                data.records = memoryview(bytearray(data.records))
-                size += len(data.records)
-    return size
 
 
 def _check_enough_replicas(partition: Partition) -> None:
