@@ -222,13 +222,16 @@ class Produce:
         return self.response
 
     def _append(self) -> Iterator[None]:
-        """Append every partition's batch, one for each step; each has its own result."""
+        """Append every partition's batch, with a place to stop between any two; each has its own result."""
+        is_first = True
         for topic in self._request.topic_data:
             result = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
             self.response.responses.append(result)
             for data in topic.partition_data:
+                if not is_first:
+                    yield
+                is_first = False
                 result.partition_responses.append(self._append_partition(topic, data))
-                yield
 
     def _append_partition(
         self, topic: TopicProduceData, data: PartitionProduceData
