@@ -176,6 +176,18 @@ def test_filters_narrow_what_is_read(spark: SparkSession, mainstem: Topics) -> N
     assert frame.where("partition = 7").count() == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["startingOffsets", "endingOffsets", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp"],
+)
+def test_both_connectors_refuse_a_limit_of_no_partition(
+    spark: SparkSession, mainstem: Topics, varied: str, name: str
+) -> None:
+    for form in ("kafka", "mainstem"):
+        with pytest.raises(Exception, match=r"don't match what are assigned|names no partition"):
+            read(spark, mainstem, form, subscribe=varied, **{name: "{}"}).collect()
+
+
 def test_wrong_options_are_told_when_loading(spark: SparkSession, mainstem: Topics) -> None:
     with pytest.raises(PySparkException, match="'subscribed' does not exist; did you mean subscribe"):
         read(spark, mainstem, "mainstem", subscribed="x")

@@ -73,6 +73,15 @@ def test_limits_prefer_one_timestamp_then_timestamps_then_offsets() -> None:
         ("stream", {"endingOffsets": "latest"}, "endingOffsets is not valid in streaming queries"),
         ("stream", {"endingTimestamp": "1"}, "endingTimestamp is not valid in streaming queries"),
         ("stream", {"endingOffsetsByTimestamp": "{}"}, "not valid in streaming queries"),
+        ("stream", {"startingOffsets": "{}"}, "startingOffsets names no partition"),
+        ("batch", {"startingOffsets": '{"orders":{}}'}, "startingOffsets names no partition"),
+        (
+            "batch",
+            {"endingOffsets": "{}"},
+            "endingOffsets names no partition: it must name all",
+        ),
+        ("stream", {"startingOffsetsByTimestamp": "{}"}, "startingOffsetsByTimestamp names no partition"),
+        ("batch", {"endingOffsetsByTimestamp": "{}"}, "for all of them there is endingTimestamp"),
         (
             "batch",
             {"startingOffsets": "{"},

@@ -117,6 +117,8 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> ReadOptions:
         rows_per_batch=reader.positive("maxRowsPerArrowBatch"),
     )
     _check_together(options, values, kind)
+    _refuse_empty("starting", starting, subscription)
+    _refuse_empty("ending", ending, subscription)
     return options
 
 
@@ -127,8 +129,8 @@ def check_general(given: Mapping[str, str]) -> ReadOptions:
     rest = {name: value for name, value in given.items() if name not in limits_given}
     options = parse_options(rest, "stream")
     reader = _Values({NAMES[name.lower()]: value for name, value in limits_given.items()})
-    reader.limit("starting", Earliest())
-    reader.limit("ending", Latest())
+    _refuse_empty("starting", reader.limit("starting", Earliest()), options.subscription)
+    _refuse_empty("ending", reader.limit("ending", Latest()), options.subscription)
     return options
 
 
@@ -293,6 +295,22 @@ def _check_order(starting: Limit, ending: Limit) -> None:
                 f"the starting {what} {value} of {names([partition])} is greater than its ending {what} "
                 f"{last[partition]}"
             )
+
+
+def _refuse_empty(position: str, limit: Limit, subscription: Subscription) -> None:
+    """All partitions have to be named, and every topic has one. Nothing may match a pattern, though."""
+    if subscription.pattern:
+        return
+    if isinstance(limit, AtOffsets) and not limit.offsets:
+        raise OptionError(
+            f"{position}Offsets names no partition: it must name all that are read (use -1 for latest, "
+            f"-2 for earliest), e.g. {OFFSETS_EXAMPLE}"
+        )
+    if isinstance(limit, AtTimestamps) and not limit.timestamps:
+        raise OptionError(
+            f"{position}OffsetsByTimestamp names no partition: it must name all that are read, e.g. "
+            f"{TIMESTAMPS_EXAMPLE}; for one timestamp for all of them there is {position}Timestamp"
+        )
 
 
 def _isolation(kafka: Mapping[str, str]) -> int:
