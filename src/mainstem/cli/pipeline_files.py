@@ -111,7 +111,7 @@ def show_json(document: Document, problems: list[Problem]) -> None:
                 "line": line,
                 "column": column,
                 "path": dotted(problem.path),
-                "message": problem.message,
+                "message": document.message(problem),
                 "hint": problem.hint,
             }
         )

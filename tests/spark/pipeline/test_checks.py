@@ -217,6 +217,24 @@ def test_files_that_a_pipeline_names_are_read(tmp_path: Path) -> None:
     assert "broken_functions.py cannot be imported: No module named 'no_such_module_anywhere'" in line
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT *\n  FROM ordrs", "query.sql:2:8: there is no view 'ordrs'"),
+        ("SELECT *\nFROM orders WHERE x = 'y", "query.sql:2:23: this is no SQL: "),
+        ("SELECT 1;\nSELECT 2", "query.sql:1:9: a step has one query"),
+    ],
+)
+def test_a_mistake_in_a_file_with_a_query_is_told_with_its_place_there(
+    tmp_path: Path, query: str, told: str
+) -> None:
+    (tmp_path / "query.sql").write_text(query)
+    text = _with(step="{sql_file: query.sql}")
+    (line,) = _problems(text, tmp_path)
+    row = next(number for number, each in enumerate(text.splitlines(), 1) if "query.sql" in each)
+    assert line.startswith(f":{row}:20: steps.made: {told}")
+
+
 def test_a_file_may_have_the_name_of_a_module_of_python(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("def clean(frame):\n    return frame\n")
     assert _problems(_with(step="{python: json.py:clean, from: one}"), tmp_path) == []

@@ -40,6 +40,18 @@ def test_each_mistake_is_found_at_its_place(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.peer
+def test_a_mistake_in_a_file_has_its_place_there(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "wrong.sql").write_text("\n-- all of them\n  SELECT id\n  FORM orders\n")
+    text = TEXT.replace("  wrong: |\n    SELECT id\n    FORM orders\n", "  wrong: {sql_file: wrong.sql}\n")
+    document = checked(parse(text, "p.yaml"))
+    assert document.pipeline is not None
+    found = syntax_problems(spark, readable(sql_pieces(document.pipeline, tmp_path)))
+    assert document.describe(found[0]) == (
+        "p.yaml:9:21: steps.wrong: wrong.sql:4:8: Syntax error at or near 'orders': extra input 'orders'"
+    )
+
+
 def test_the_place_is_moved_by_what_stands_before_the_query() -> None:
     piece = SqlPiece(("steps", "a", "sql"), "\n  SELECT x\n  FRM y", True)
     problem = complaint(

@@ -18,7 +18,7 @@ from mainstem.spark.pipeline.connector_options import reader_options
 from mainstem.spark.pipeline.failures import sentence
 from mainstem.spark.pipeline.functions import FunctionError
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import FileSource, Pipeline, Step, TopicSource
+from mainstem.spark.pipeline.model import FileSource, Pipeline, SqlStep, Step, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
 from mainstem.spark.pipeline.reader import Document
@@ -100,8 +100,9 @@ def refusal(error: PySparkException, path: Path, part: object) -> Problem:
     """Spark's complaint as a problem: its first sentence, and its place in the SQL where that is known."""
     inside = None
     text = str(error)
-    if (match := PLACE_IN_SQL.search(text)) is not None and getattr(part, "sql", None) is not None:
-        path, inside = (*path, "sql"), (int(match[1]) - 1, int(match[2]))
+    if (match := PLACE_IN_SQL.search(text)) is not None and isinstance(part, SqlStep):
+        key = "sql" if part.sql is not None else "sql_file"
+        path, inside = (*path, key), (int(match[1]) - 1, int(match[2]))
     said = brief(error)
     for option in getattr(part, "options", None) or ():
         if re.search(rf"\b{re.escape(option)}\b", said, re.I):  # the data source names what it refuses

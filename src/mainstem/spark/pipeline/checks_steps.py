@@ -57,14 +57,14 @@ def _sql(step: SqlStep, path: Path, context: Context) -> Iterator[Problem]:
         yield Problem(where, f"{step.sql_file} cannot be read: {reason.lower()}")
         return
     except sqltext.SqlError as error:
-        inside = sqltext.line_and_column(text, error.position) if step.sql is not None else None
+        inside = sqltext.line_and_column(text, error.position)
         yield Problem(where, f"this is no SQL: {error.message}", inside=inside)
         return
     if found[0].keyword not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE") and found[0].text != "(":
         yield Problem(where, f"a step's SQL is a query, not {found[0].text}", "it starts with SELECT or WITH")
     ends = [token for token in found[:-1] if token.text == ";" and token.kind == "symbol"]
     if ends:
-        inside = sqltext.line_and_column(text, ends[0].position) if step.sql is not None else None
+        inside = sqltext.line_and_column(text, ends[0].position)
         yield Problem(where, "a step has one query", "give the second one its own step", inside)
 
 

@@ -61,9 +61,7 @@ def _sql_inputs(path: Path, step: SqlStep, folder: FilePath) -> list[Input]:
         return []
     where: Path = (*path, "sql" if step.sql is not None else "sql_file")
     return [
-        Input(
-            reference.name, where, line_and_column(text, reference.position) if step.sql is not None else None
-        )
+        Input(reference.name, where, line_and_column(text, reference.position))
         for reference in references
         if not reference.qualified
     ]

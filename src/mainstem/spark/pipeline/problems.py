@@ -18,7 +18,7 @@ class Problem(NamedTuple):
     path: Path
     message: str
     hint: str | None = None
-    # Lines and columns into the text at that path (a SQL query), counted from 0.
+    # Lines and columns into the text at that path (a SQL query, also one in a file), counted from 0.
     inside: tuple[int, int] | None = None
     # The fault is in the key itself, not in its value.
     at_key: bool = False

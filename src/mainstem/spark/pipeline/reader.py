@@ -55,7 +55,7 @@ class Document(NamedTuple):
         if place is None:
             return None
         line, column = place.key if at_key else place.value
-        if problem.inside is not None and is_there:
+        if problem.inside is not None and is_there and self._file_of(problem) is None:
             line, column = self._inside(place, problem.inside)
         return line + 1, column + 1
 
@@ -75,14 +75,22 @@ class Document(NamedTuple):
         """`file:line:column: message`, for a person and for an editor."""
         located = self.locate(problem)
         where = f"{self.file}:{located[0]}:{located[1]}" if located else self.file
-        return f"{where}: {described(problem)}"
+        named = [str(part) for part in problem.path[:2] if isinstance(part, str)]
+        prefix = f"{'.'.join(named)}: " if len(named) == 2 else ""
+        return f"{where}: {prefix}{self.message(problem)}"
 
+    def message(self, problem: Problem) -> str:
+        """What is wrong; of a query in a file of its own with that file's name, and the place there."""
+        file = self._file_of(problem)
+        if file is None or problem.inside is None:
+            return problem.message
+        return f"{file}:{problem.inside[0] + 1}:{problem.inside[1] + 1}: {problem.message}"
 
-def described(problem: Problem) -> str:
-    """What is wrong, with the name of the part that it is wrong with."""
-    named = [str(part) for part in problem.path[:2] if isinstance(part, str)]
-    prefix = f"{'.'.join(named)}: " if len(named) == 2 else ""
-    return prefix + problem.message
+    def _file_of(self, problem: Problem) -> str | None:
+        """The file in which the text stands that a problem is about, if that is not the pipeline's."""
+        if self.pipeline is None or problem.path[2:] != ("sql_file",):
+            return None
+        return getattr(self.pipeline.steps.get(str(problem.path[1])), "sql_file", None)
 
 
 def load(file: str | os.PathLike[str]) -> Document:

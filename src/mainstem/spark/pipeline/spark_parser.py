@@ -60,7 +60,7 @@ def complaint(piece: SqlPiece, message: str) -> Problem:
     place = _PLACE.search(message)
     text = said[1] if said is not None else message.strip().splitlines()[0]
     inside = None
-    if place is not None and piece.path[-1] != "sql_file":
+    if place is not None:
         stripped = piece.text if piece.is_query else ""
         inside = place_with_blanks(stripped, int(place[1]), int(place[2]))
     return Problem(piece.path, text.strip().rstrip("."), inside=inside)
