@@ -1,6 +1,7 @@
 """Spark's analyser finds what is wrong with a pipeline on streams without records: no broker, no topic, no
 run. Each refusal is at the piece that is wrong."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -130,6 +131,12 @@ def test_each_piece_is_told_at_its_place(found: Found, old: str, new: str, expec
     assert expected in problem
 
 
+def test_a_column_that_a_query_in_a_file_misspells(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "big.sql").write_text("\n SELECT * FROM orders\nWHERE amuont > 100\n")
+    (problem,) = found(("SELECT * FROM orders WHERE amount > 100", "{sql_file: big.sql}"))
+    assert problem == (":16:19: steps.big: big.sql:3:7: there is no column 'amuont' -> did you mean amount?")
+
+
 def test_what_is_made_of_a_wrong_part_is_not_wrong_as_well(found: Found) -> None:
     problems = found(
         ("amount > 100", "amuont > 100"), ("    key: id\n", "    key: idd\n"), ("paid]", "payd]")
@@ -184,3 +191,35 @@ def test_a_schema_that_is_not_inferred_yet_is_named(spark: SparkSession, tmp_pat
     checks, problems = _checks(spark, text.replace("amount > 100", "amuont > 100"), tmp_path)
     assert checks.unknown == []
     assert "there is no column 'amuont'" in problems[0]
+
+
+AVRO_FIELDS = [{"name": "id", "type": "long"}, {"name": "amount", "type": "double"}]
+
+
+def _avro_sink(folder: Path, fields: list[dict[str, str]], more: str = "") -> str:
+    (folder / "order.avsc").write_text(json.dumps({"type": "record", "name": "Order", "fields": fields}))
+    return f"  as_avro: {{from: few, topic: as-avro, encode: avro, schema_file: order.avsc{more}}}\n"
+
+
+def test_the_columns_of_an_avro_sink_are_compared_with_its_schema(found: Found, tmp_path: Path) -> None:
+    step = ("steps:\n", "steps:\n  few: SELECT id, amount FROM orders\n")
+    assert found(step, more=_avro_sink(tmp_path, AVRO_FIELDS)) == []
+    fields = [{"name": "id", "type": "int"}, {"name": "total", "type": "double"}]
+    assert found(step, more=_avro_sink(tmp_path, fields)) == [
+        ":37:67: sinks.as_avro: the column id is BIGINT, which the schema's INT does not take"
+        " -> write CAST(id AS INT) AS id, or change the schema",
+        ":37:67: sinks.as_avro: the schema's field total has no default, and no column has its name"
+        " -> add the column to the view, or give the field a default",
+        ":37:67: sinks.as_avro: the schema has no field for the column amount: it would not be written"
+        " -> add a field to the schema, or leave it out of the view",
+    ]
+
+
+def test_a_column_for_the_key_or_a_header_need_not_be_in_the_avro_schema(
+    found: Found, tmp_path: Path
+) -> None:
+    step = ("steps:\n", "steps:\n  few: SELECT id, amount, product, at FROM orders\n")
+    more = ", key: upper(product), headers: {at: at}"
+    assert found(step, more=_avro_sink(tmp_path, AVRO_FIELDS, more)) == []
+    (problem,) = found(step, more=_avro_sink(tmp_path, AVRO_FIELDS, ", key: product"))
+    assert "the schema has no field for the column at" in problem

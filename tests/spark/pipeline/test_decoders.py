@@ -145,6 +145,14 @@ def test_rows_are_written_as_avro() -> None:
     assert fastavro.schemaless_reader(io.BytesIO(value), schema, None) == {"id": 5}
 
 
+def test_maps_are_written_as_avro() -> None:
+    counts = {"name": "counts", "type": {"type": "map", "values": "long"}}
+    schema = {"type": "record", "name": "R", "fields": [counts]}
+    rows = pa.array([{"counts": [("a", 1)]}], pa.struct([("counts", pa.map_(pa.string(), pa.int64()))]))
+    (value,) = AvroEncoder(json.dumps(schema))(rows).to_pylist()
+    assert fastavro.schemaless_reader(io.BytesIO(value), schema, None) == {"counts": {"a": 1}}
+
+
 def _descriptors() -> bytes:
     """What protoc would write for a small file, timestamps included."""
     from google.protobuf import timestamp_pb2, wrappers_pb2

@@ -8,9 +8,9 @@ from pathlib import Path as FilePath
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import NumericType
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
 
-from mainstem.spark.pipeline import topic_output
+from mainstem.spark.pipeline import avro_fit, avro_schema, ddl, schemas, topic_output
 from mainstem.spark.pipeline.analysis_parts import missing, refused
 from mainstem.spark.pipeline.build import brief
 from mainstem.spark.pipeline.graph import Graph
@@ -59,6 +59,11 @@ def _topic(sink: TopicSink, path: Path, frame: DataFrame, folder: FilePath) -> I
             yield problem
     if not is_fine:
         return
+    if sink.encode == "avro" and sink.value is None:
+        misfits = list(_avro(sink, path, frame, folder))
+        yield from misfits
+        if misfits:
+            return
     where = (*path, "encode")
     try:
         check_columns(topic_output.records(frame, sink, folder).schema, sink.topic)
@@ -66,6 +71,37 @@ def _topic(sink: TopicSink, path: Path, frame: DataFrame, folder: FilePath) -> I
         yield refused(error, where)._replace(inside=None)
     except SinkSchemaError as error:
         yield Problem(where, str(error))
+
+
+def _avro(sink: TopicSink, path: Path, frame: DataFrame, folder: FilePath) -> Iterator[Problem]:
+    """What the schema does not take. A column that another part of the record is made of may be missing."""
+    text = schemas.read_bytes(sink.schema_file or "", folder, "schema_file").decode()
+    columns = _ddl_type(frame.schema).fields
+    for misfit in avro_fit.misfits(columns, avro_schema.columns(text)):
+        if misfit.extra is None or not _is_used(misfit.extra, sink, frame):
+            yield Problem((*path, "schema_file"), misfit.message, misfit.hint)
+
+
+def _ddl_type(kind: DataType) -> ddl.DataType:
+    if isinstance(kind, StructType):
+        fields = (ddl.Column(field.name, _ddl_type(field.dataType), field.nullable) for field in kind.fields)
+        return ddl.DataType("struct", fields=tuple(fields))
+    if isinstance(kind, ArrayType):
+        return ddl.DataType("array", parts=(_ddl_type(kind.elementType),))
+    if isinstance(kind, MapType):
+        return ddl.DataType("map", parts=(_ddl_type(kind.keyType), _ddl_type(kind.valueType)))
+    return ddl.DataType(kind.simpleString())
+
+
+def _is_used(column: str, sink: TopicSink, frame: DataFrame) -> bool:
+    """Whether the key, a header or the partition cannot be made without it."""
+    without = frame.drop(column)
+    for text in (sink.key, sink.partition, *sink.headers.values()):
+        try:
+            without.selectExpr(text or "1")
+        except PySparkException:
+            return True
+    return False
 
 
 def _expression(frame: DataFrame, path: Path, text: str) -> Iterator[Problem]:

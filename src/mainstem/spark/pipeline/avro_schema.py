@@ -25,6 +25,12 @@ _LOGICAL = {
 }
 
 
+class Defaulted(Column):
+    """A column whose field has a default: a record may be written without it."""
+
+    __slots__ = ()
+
+
 class AvroSchemaError(ValueError):
     """The text is no Avro schema, or one that does not fit columns."""
 
@@ -89,10 +95,11 @@ class _Reader:
         if full in self._open:
             raise AvroSchemaError(f"the record {full} contains itself; columns cannot")
         self._open.append(full)
-        fields = []
+        fields: list[Column] = []
         for field in schema["fields"]:
             kind, nullable = self.type_of(field["type"], namespace)
-            fields.append(Column(field["name"], kind, nullable))
+            made = Defaulted if "default" in field else Column
+            fields.append(made(field["name"], kind, nullable))
         self._open.pop()
         return DataType("struct", fields=tuple(fields))
 

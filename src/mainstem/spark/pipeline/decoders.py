@@ -133,7 +133,7 @@ class AvroEncoder:
         encoded = []
         for row in rows:
             stream = io.BytesIO()
-            fastavro.schemaless_writer(stream, self._schema, row.as_py())
+            fastavro.schemaless_writer(stream, self._schema, row.as_py(maps_as_pydicts="strict"))
             encoded.append(stream.getvalue())
         return pa.array(encoded, pa.binary())
 
