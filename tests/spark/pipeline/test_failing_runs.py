@@ -1,6 +1,7 @@
 """A pipeline that cannot run ends with one clear sentence, and nothing is lost."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,49 @@ def test_a_damaged_checkpoint_is_named_and_nothing_false_is_promised(shop: Shop)
         assert "nothing is lost" not in printed
         assert "Traceback" not in printed
         (out / name).write_bytes(kept)
+
+
+STEP = "steps: {once: {deduplicate: [id], from: orders, within_watermark: false}}\n"
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
+def test_damaged_state_is_named_and_goes_on_when_it_is_restored(shop: Shop) -> None:
+    shop.produce("kept", b'{"id": 1}')
+    file = with_topics("kept", "kept-out").replace("from: orders", "from: once")
+    (shop.folder / "shop.yaml").write_text(file + STEP)
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    shop.produce("kept", b'{"id": 1}', b'{"id": 2}')
+    out = shop.folder / "checkpoint" / "out"
+    whole = shop.folder / "whole"
+    shutil.copytree(out, whole)
+    deltas = sorted(out.glob("state/0/*/1.delta"))
+    (schema,) = out.glob("state/0/0/_metadata/schema")
+    commits = max(out.glob("commits/[0-9]*"), key=lambda path: int(path.name))
+    assert len(deltas) == 2
+    damages: list[tuple[Callable[[], object], str]] = [
+        (lambda: [path.write_bytes(path.read_bytes()[:9]) for path in deltas], f"a file in {out}/state"),
+        (lambda: [path.rename(path.with_suffix(".gone")) for path in deltas], f"{out}/state/0/"),
+        (lambda: schema.write_bytes(b"garbage"), f"a schema in {out}/state"),
+        (lambda: shutil.rmtree(out / "state"), f"{out}/state cannot be read"),
+        (lambda: commits.write_bytes(b"garbage"), f"{commits} cannot be read"),
+    ]
+    for damage, damaged in damages:
+        damage()
+        code, printed = shop.run("--once")
+        assert code == 1, printed
+        assert f"mainstem: out failed: its checkpoint is damaged: {damaged}" in printed
+        assert f"remove the folder {out}: out then starts" in printed
+        assert "nothing is lost" not in printed
+        assert "Traceback" not in printed
+        shutil.rmtree(out)
+        shutil.copytree(whole, out)
+    commits.unlink()
+    code, printed = shop.run("--once")
+    assert code == 1, printed
+    assert f"another run writes its checkpoint {out} at the same time, or files are missing" in printed
+    (commits.parent / f".{commits.name}.crc").unlink()  # as if the run had ended before it wrote the file
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    assert sorted(message.value() or b"" for message in shop.read("kept-out")) == [b'{"id":1}', b'{"id":2}']

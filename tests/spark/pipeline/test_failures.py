@@ -93,6 +93,74 @@ def test_a_checkpoint_that_cannot_be_read_is_named_with_the_ways_out() -> None:
     assert failed("out", _PYTHON, "/data/cp/out").hint is None
 
 
+_STATE = "[STREAM_FAILED] Query [id = 0] terminated with exception: [CANNOT_LOAD_STATE_STORE."
+
+
+def test_state_that_cannot_be_read_is_named_with_what_is_lost() -> None:
+    loading = "An error occurred during loading state."
+    folder = "file:/data/cp/out/state/0/1"
+    provider = "of HDFSStateStoreProvider[x]"
+    sizes = "expected 5 bytes, found 2 bytes."
+    for report, trace, damaged in (
+        (f"{_STATE}UNCATEGORIZED] {loading}  SQLSTATE: 58030", "", "a file in /data/cp/out/state"),
+        (
+            f"{_STATE}CANNOT_READ_DELTA_FILE_NOT_EXISTS] {loading} Error reading delta file {folder}/8.delta "
+            f"{provider}: {folder}/8.delta does not exist. SQLSTATE: 58030",
+            "",
+            "/data/cp/out/state/0/1/8.delta",
+        ),
+        (
+            f"{_STATE}CANNOT_READ_STREAMING_STATE_FILE] {loading} Error reading streaming state file of "
+            f"{folder}/8.changelog does not exist. If the stream job is restarted",
+            "",
+            "/data/cp/out/state/0/1/8.changelog",
+        ),
+        (
+            f"{_STATE}UNEXPECTED_FILE_SIZE] {loading} Copied {folder}/SSTs/5.sst to /tmp/x, {sizes}",
+            "",
+            "/data/cp/out/state/0/1/SSTs/5.sst",
+        ),
+        (
+            "[STREAM_FAILED] Query [id = 0] terminated with exception:  SQLSTATE: XXKST",
+            "Caused by: java.io.EOFException\n\tat org.apache.spark.sql.execution.streaming.state."
+            "StateSchemaCompatibilityChecker$.readSchemaFile(StateSchemaCompatibilityChecker.scala:329)",
+            "a schema in /data/cp/out/state",
+        ),
+        (
+            "terminated with exception: [STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart",
+            "",
+            "/data/cp/out/state",
+        ),
+    ):
+        failure = failed("out", report, "/data/cp/out", trace)
+        assert str(failure).startswith(
+            f"out failed: its checkpoint is damaged: {damaged} cannot be read, so "
+        )
+        assert "what out remembers of earlier records (open windows" in failure.reason
+        assert failure.hint is not None
+        assert failure.hint.startswith("restore it from a copy, and exactly once still holds. Or remove the")
+        assert "All that it remembers is lost then" in failure.hint
+
+
+def test_state_that_only_does_not_fit_into_memory_is_not_called_damaged() -> None:
+    report = f"{_STATE}HDFS_STORE_PROVIDER_OUT_OF_MEMORY] An error occurred during loading state. No memory."
+    failure = failed("out", report, "/data/cp/out")
+    assert "damaged" not in str(failure)
+    assert failure.hint is None
+
+
+def test_two_runs_of_one_checkpoint_or_files_of_its_logs_gone() -> None:
+    for report in (
+        "terminated with exception: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
+        "terminated with exception: Multiple streaming queries are concurrently using file:/x/commits.",
+    ):
+        failure = failed("out", report, "/data/cp/out")
+        assert "another run writes its checkpoint /data/cp/out at the same time, or files are" in str(failure)
+        assert failure.hint is not None
+        assert failure.hint.startswith("end the other run, and nothing is lost. If there is none")
+        assert "remove the folder /data/cp/out" in failure.hint
+
+
 def test_a_record_that_is_too_large_is_told_with_both_settings() -> None:
     for said in (
         "a record for the topic dead is 1048716 bytes when serialized which is larger than 1048576, which is "

@@ -28,6 +28,15 @@ _METADATA = "StreamMetadata$.read("
 # Java's reader of JSON says no more than this; nothing but the files of a checkpoint is read by it.
 _NOT_JSON = "at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled)"
 
+# What Spark says of state that it cannot load; some of it is not about files.
+_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\.(\w+)\]")
+_STATE_IS_WHOLE = ("OUT_OF_MEMORY", "THREAD_ERROR", "_VERSION", "VALIDATION_FAILURE", "WRITER")
+_STATE_FILE = re.compile(r"(?:\bfile|\bfile of|Copied) (?:file:(?:///?)?(?=/))?(\S+/state/\d\S*)")
+_STATE_SCHEMA = "StateSchemaCompatibilityChecker$.readSchemaFile("
+_NO_STATE = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY]"
+# Spark says the same when files of the logs are gone.
+_TWO_RUNS = ("[CONCURRENT_STREAM_LOG_UPDATE]", "Multiple streaming queries are concurrently using ")
+
 _TOO_LARGE = ("kafka.max.request.size", "raise the topic's max.message.bytes")
 _LARGER = (
     "write `kafka: {max.request.size: BYTES}` into the pipeline's file, and raise the topic's limit with "
@@ -46,19 +55,50 @@ class RunFailed(Exception):
         self.hint = hint
 
 
-def failed(query: str, report: str, checkpoint: str) -> RunFailed:
-    """The failure that Spark's report of a query tells of; `checkpoint` is the query's folder."""
-    damaged = _damaged_file(report, checkpoint)
-    if damaged is None:
-        reason = sentence(report)
-        return RunFailed(query, reason, _LARGER if any(mark in reason for mark in _TOO_LARGE) else None)
-    return RunFailed(
-        query,
-        f"its checkpoint is damaged: {damaged} cannot be read, so it is not known how far {query} has got",
-        f"restore it from a copy, and exactly once still holds. Or remove the folder {checkpoint}: {query} "
-        "then starts where `from` of its sources says, and what it reads a second time is written a second "
-        "time (with a later `from`, what lies between is left out); the other sinks go on where they were",
+def failed(query: str, report: str, checkpoint: str, trace: str = "") -> RunFailed:
+    """The failure that Spark's report of a query tells of, with Java's trace where the report has none;
+    `checkpoint` is the query's folder."""
+    start_anew = (
+        f"remove the folder {checkpoint}: {query} then starts where `from` of its sources says, and what it "
+        "reads a second time is written a second time (with a later `from`, what lies between is left out); "
+        "the other sinks go on where they were"
     )
+    restore = "restore it from a copy, and exactly once still holds"
+    if (damaged := _damaged_state(report, trace, checkpoint)) is not None:
+        return RunFailed(
+            query,
+            f"its checkpoint is damaged: {damaged} cannot be read, so what {query} remembers of earlier "
+            "records (open windows, keys that it has seen) is not known",
+            f"{restore}. Or {start_anew}. All that it remembers is lost then, also of records that are not "
+            "read again. Steps with a state that were added or changed since the last run need a new folder, "
+            "too",
+        )
+    if (damaged := _damaged_file(report, checkpoint)) is not None:
+        lost = f"{damaged} cannot be read, so it is not known how far {query} has got"
+        return RunFailed(query, f"its checkpoint is damaged: {lost}", f"{restore}. Or {start_anew}")
+    if any(mark in report for mark in _TWO_RUNS):
+        return RunFailed(
+            query,
+            f"another run writes its checkpoint {checkpoint} at the same time, or files are missing in its "
+            "folders offsets and commits",
+            "end the other run, and nothing is lost. If there is none, the checkpoint is damaged: restore "
+            f"it from a copy. Or {start_anew}",
+        )
+    reason = sentence(report)
+    return RunFailed(query, reason, _LARGER if any(mark in reason for mark in _TOO_LARGE) else None)
+
+
+def _damaged_state(report: str, trace: str, checkpoint: str) -> str | None:
+    """What Spark cannot read of a query's state; a folder where it does not say which file."""
+    if _NO_STATE in report:
+        return f"{checkpoint}/state"
+    if _STATE_SCHEMA in report or _STATE_SCHEMA in trace:
+        return f"a schema in {checkpoint}/state"
+    said = _STATE.search(report)
+    if said is None or said[1].endswith(_STATE_IS_WHOLE):
+        return None
+    file = _STATE_FILE.search(report, said.end())
+    return file[1].rstrip(":.") if file is not None else f"a file in {checkpoint}/state"
 
 
 def _damaged_file(report: str, checkpoint: str) -> str | None:

@@ -53,6 +53,11 @@ def _nothing_of_two(_: Any, __: Any) -> None:
     pass
 
 
+def _trace(error: BaseException) -> str:
+    """Java's trace of what a query failed with: PySpark has it, but does not tell."""
+    return str(getattr(getattr(error, "_cause", None), "_stackTrace", ""))
+
+
 def _show_rows(name: str, frame: Any, count: int) -> None:
     print(f"-- {name}")
     frame.show(count, truncate=False)
@@ -183,7 +188,7 @@ class Runner:
                 if not query.isActive and (error := query.exception()) is not None:
                     again = self._restarted(name, str(error), outputs)
                     if again is None:
-                        return failed(name, str(error), self._places.checkpoint_of(name))
+                        return failed(name, str(error), self._places.checkpoint_of(name), _trace(error))
                     queries[name] = again
             if not any(query.isActive for query in queries.values()):
                 return None
