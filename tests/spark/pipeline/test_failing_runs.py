@@ -1,5 +1,6 @@
 """A pipeline that cannot run ends with one clear sentence, and nothing is lost."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,6 +79,27 @@ def test_a_column_that_is_not_there_is_one_sentence_and_the_rest_is_in_the_log(
     topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
     assert "refused-out" not in topics  # nothing is made for a pipeline that Spark refuses
     assert '"logger": "SQLQueryContextLogger"' in (shop.folder / "spark.log").read_text()
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(1200)
+def test_a_schema_that_the_columns_do_not_fit_is_told_before_a_topic_is_made(
+    shop: Shop, broker: Broker
+) -> None:
+    shop.produce("ids", b'{"id": 1}')
+    file = with_topics("ids", "ids-out").replace("key: id}", "encode: avro, schema_file: id.avsc}")
+    (shop.folder / "shop.yaml").write_text(file)
+    schema = {"type": "record", "name": "Id", "fields": [{"name": "id", "type": "int"}]}
+    (shop.folder / "id.avsc").write_text(json.dumps(schema))
+    code, printed = shop.run("--once")
+    assert code == 1
+    assert "shop.yaml:6:66: sinks.out: the column id is BIGINT, which the schema's INT does not" in printed
+    topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
+    assert "ids-out" not in topics
+    (shop.folder / "id.avsc").write_text(json.dumps(schema).replace('"int"', '["null", "long"]'))
+    code, printed = shop.run("--once")
+    assert code == 0, printed
+    assert [message.value() for message in shop.read("ids-out")] == [b"\x02\x02"]  # the branch, then 1
 
 
 @pytest.mark.peer
