@@ -160,13 +160,22 @@ STEP = "steps: {once: {deduplicate: [id], from: orders, within_watermark: false}
 
 @pytest.mark.peer
 @pytest.mark.timeout(1200)
-def test_damaged_state_is_named_and_goes_on_when_it_is_restored(shop: Shop) -> None:
-    shop.produce("kept", b'{"id": 1}')
-    file = with_topics("kept", "kept-out").replace("from: orders", "from: once")
+@pytest.mark.parametrize(
+    ("topic", "chosen"),
+    [
+        pytest.param("kept", slice(1), id="one damage"),
+        pytest.param("kept-well", slice(1, None), id="all others", marks=pytest.mark.soak),
+    ],
+)
+def test_damaged_state_is_named_and_goes_on_when_it_is_restored(
+    shop: Shop, topic: str, chosen: slice
+) -> None:
+    shop.produce(topic, b'{"id": 1}')
+    file = with_topics(topic, f"{topic}-out").replace("from: orders", "from: once")
     (shop.folder / "shop.yaml").write_text(file + STEP)
     code, printed = shop.run("--once")
     assert code == 0, printed
-    shop.produce("kept", b'{"id": 1}', b'{"id": 2}')
+    shop.produce(topic, b'{"id": 1}', b'{"id": 2}')
     out = shop.folder / "checkpoint" / "out"
     whole = shop.folder / "whole"
     shutil.copytree(out, whole)
@@ -181,7 +190,7 @@ def test_damaged_state_is_named_and_goes_on_when_it_is_restored(shop: Shop) -> N
         (lambda: shutil.rmtree(out / "state"), f"{out}/state cannot be read"),
         (lambda: commits.write_bytes(b"garbage"), f"{commits} cannot be read"),
     ]
-    for damage, damaged in damages:
+    for damage, damaged in damages[chosen]:
         damage()
         code, printed = shop.run("--once")
         assert code == 1, printed
@@ -198,4 +207,7 @@ def test_damaged_state_is_named_and_goes_on_when_it_is_restored(shop: Shop) -> N
     (commits.parent / f".{commits.name}.crc").unlink()  # as if the run had ended before it wrote the file
     code, printed = shop.run("--once")
     assert code == 0, printed
-    assert sorted(message.value() or b"" for message in shop.read("kept-out")) == [b'{"id":1}', b'{"id":2}']
+    assert sorted(message.value() or b"" for message in shop.read(f"{topic}-out")) == [
+        b'{"id":1}',
+        b'{"id":2}',
+    ]
