@@ -116,6 +116,7 @@ async def test_offsets_outside_of_the_log_are_out_of_range(client: Client) -> No
     for offset in (-1, 0, 4, 2**62):
         data = await fetch(client, topic, offset=offset, max_wait_ms=FOR_EVER, min_bytes=1)
         assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert data.aborted_transactions is None
     assert (await fetch(client, topic, offset=1)).log_start_offset == 1
 
 

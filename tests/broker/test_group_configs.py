@@ -70,3 +70,11 @@ async def test_the_consumer_protocol_switched_off(make_broker: MakeBroker, conne
     assert (await join(client, "g", topic.name)).error_code == ErrorCode.UNSUPPORTED_VERSION
     described = await client.call(ConsumerGroupDescribeRequest(["g"]))
     assert [group.error_code for group in described.groups] == [ErrorCode.UNSUPPORTED_VERSION]
+
+
+async def test_a_group_without_a_name_is_no_group(client: Client) -> None:
+    described = await client.call(ConsumerGroupDescribeRequest(["missing", ""]))
+    assert {group.group_id: group.error_code for group in described.groups} == {
+        "missing": ErrorCode.GROUP_ID_NOT_FOUND,
+        "": ErrorCode.INVALID_GROUP_ID,
+    }

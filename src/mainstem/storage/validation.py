@@ -15,6 +15,7 @@ from mainstem.records.batch import (
     CONTROL_MASK,
     HEADER_SIZE,
     KNOWN_ATTRIBUTES_MASK,
+    LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
     NO_TIMESTAMP,
@@ -31,6 +32,7 @@ from mainstem.records.record import RecordError, assemble, record_bytes
 from mainstem.storage.errors import InvalidRecordError
 from mainstem.storage.key_check import check_keys
 
+_SMALLEST_BYTES = LOG_OVERHEAD + 14  # a message of format 0 with neither key nor value
 # What a client may set: a codec that exists, and the transactional bit.
 CLIENT_ATTRIBUTES = frozenset(codec | flag for codec in Codec for flag in (0, TRANSACTIONAL_MASK))
 
@@ -77,6 +79,8 @@ def _check_frame(data: memoryview, config: LogConfig, partition: str) -> BatchHe
     if magic > MAGIC:
         raise _corrupt(f"batch for {partition} has the unknown message format {magic}")
     size = batch_size(data, 0)
+    if size < _SMALLEST_BYTES:
+        raise _corrupt(f"batch for {partition} says it has {size} bytes, which is less than any has")
     if size > len(data):
         raise _invalid(f"batch for {partition} says it has {size} bytes, {len(data)} were sent")
     if magic != MAGIC:

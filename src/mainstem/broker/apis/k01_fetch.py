@@ -176,6 +176,7 @@ class Fetch:
             high_watermark=-1,
             last_stable_offset=-1,
             log_start_offset=-1,
+            aborted_transactions=None,
             records=b"",
         )
         if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _GROUP = 0
 _TRANSACTION = 1
 _NOWHERE = (-1, "", -1)
+_NO_ERROR = "NONE"  # as Kafka says in these versions
 
 
 async def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -30,7 +31,7 @@ async def handle(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCo
     one = await _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        error_message=one.error_message if one.error_code else _NO_ERROR,
         node_id=one.node_id,
         host=one.host,
         port=one.port,

@@ -26,7 +26,9 @@ def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Any:
     refused: list[DescribedGroup] = []
     parts: list[Any] = []
     for group_id in request.group_ids:
-        if ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        if not group_id:
+            refused.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID))
+        elif ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, group_id):
             parts.append((group_id, partial(_describe, group_id), partial(_refused, group_id)))
         else:
             refused.append(_refused(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
