@@ -9,7 +9,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec
 from typing import Final
 
-Buffer = bytes | bytearray | memoryview
 Checksum = Callable[..., int]
 
 
