@@ -57,7 +57,7 @@ def test_every_module_is_used() -> None:
         "mainstem.testing.pytest_plugin",
         "pyspark_mainstem",
     ]
-    by_name = r"mainstem\.(protocol|broker)\.apis\.k\d\d_\w+|mainstem\.cli\.(produce|consume|dump_log)"
+    by_name = r"mainstem\.(protocol|broker)\.apis\.k\d\d_\w+|mainstem\.cli\.\w+\.command"
     assert tidy.dead_modules(sources, entry_points, by_name) == []
 
 

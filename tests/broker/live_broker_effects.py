@@ -15,10 +15,10 @@ from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from mainstem.protocol.apis.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from mainstem.protocol.errors import ErrorCode
+from tests.broker.apis.test_administration import create
+from tests.broker.coordination.test_group_configs import join
 from tests.broker.harness import API_VERSIONS, Client, batch, eventually, produce_request, unique_name
 from tests.broker.live_effects import Effect, World, dirty
-from tests.broker.test_administration import create
-from tests.broker.test_group_configs import join
 from tests.broker.transactional import VERIFIES, Producer
 
 # ---- connections

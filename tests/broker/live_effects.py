@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mainstem.broker.partition import Partition
+from mainstem.broker.logs.partition import Partition
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import read_header
 from mainstem.records.compression import Codec
@@ -19,6 +19,7 @@ from mainstem.records.record import Record, build_batch
 from mainstem.storage.cleaner.jobs import Limits, job_for
 from mainstem.storage.log import Log
 from mainstem.testing.in_process import InProcessBroker
+from tests.broker.apis.test_administration import DELETE, SET
 from tests.broker.harness import (
     Client,
     Topic,
@@ -29,7 +30,6 @@ from tests.broker.harness import (
     produce,
     produce_request,
 )
-from tests.broker.test_administration import DELETE, SET
 
 HOUR_MS = 3_600_000
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32

@@ -11,11 +11,11 @@ from mainstem.config.definition import Setting, UpdateMode
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
+from tests.broker.apis.test_administration import DELETE, SET, describe
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, alter, create_topic, produce, unique_name
 from tests.broker.live_broker_effects import BROKER_EFFECTS, GROUP_EFFECTS
 from tests.broker.live_effects import BROKER, TOPIC_EFFECTS, Effect, World
-from tests.broker.test_administration import DELETE, SET, describe
 
 TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE = 2, 4, 32
 DYNAMIC = {"topic": 1, "broker": 2, "default": 3, "static": 4, "built in": 5}

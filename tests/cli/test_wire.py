@@ -10,8 +10,8 @@ import pytest
 from mainstem.cli import cluster_requests
 from mainstem.cli.cluster_requests import ClusterRequests, MovedError, check
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups_description import describe
-from mainstem.cli.groups_requests import GroupRequests
+from mainstem.cli.groups.description import describe
+from mainstem.cli.groups.requests import GroupRequests
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment

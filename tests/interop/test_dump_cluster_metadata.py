@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.broker.metadata_log import MetadataLog
+from mainstem.broker.metadata.log import MetadataLog
 from mainstem.cluster.controller import Controller
 from mainstem.cluster.image import Endpoint, MetadataImage
 from mainstem.cluster.registration import BrokerRegistration

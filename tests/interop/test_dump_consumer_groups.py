@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mainstem.broker.java_hash import java_hash
+from mainstem.broker.coordination.java_hash import java_hash
 from mainstem.protocol.apis.k42_delete_groups import DeleteGroupsRequest
 from mainstem.protocol.uuids import uuid_to_text
 from tests.support.classic_scenario import ClassicMember, protocols

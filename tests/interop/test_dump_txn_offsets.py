@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mainstem.broker.java_hash import java_hash
+from mainstem.broker.coordination.java_hash import java_hash
 from tests.support.kafka_peer import kafka_tool
 from tests.support.offset_scenario import new_group
 from tests.support.target import Target

@@ -14,27 +14,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mainstem.broker.alter_configs import warn_of_ignored
 from mainstem.broker.clock import Clock
-from mainstem.broker.controller_shell import ControllerShell
-from mainstem.broker.dispatch import Dispatcher
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from mainstem.broker.errors import StartupError
-from mainstem.broker.fetch_session import FetchSessionCache
-from mainstem.broker.heavy_batches import HeavyBatches
-from mainstem.broker.index_repairs import IndexRepairs
-from mainstem.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from mainstem.broker.listener import BoundListener
-from mainstem.broker.log_cleaner import LogCleaner
-from mainstem.broker.log_dir_assignments import LogDirAssignments
-from mainstem.broker.log_dir_moves import LogDirMoves
-from mainstem.broker.maintenance import Maintenance
-from mainstem.broker.metadata_loading import MetadataLogError
-from mainstem.broker.metadata_log import MetadataLog
-from mainstem.broker.network import Network
-from mainstem.broker.producer_ids import ProducerIds
-from mainstem.broker.replicas import Replicas
-from mainstem.broker.self_check import check_advertised
-from mainstem.broker.throttle import Throttle
+from mainstem.broker.logs.index_repairs import IndexRepairs
+from mainstem.broker.logs.log_cleaner import LogCleaner
+from mainstem.broker.logs.log_dir_moves import LogDirMoves
+from mainstem.broker.logs.maintenance import Maintenance
+from mainstem.broker.logs.replicas import Replicas
+from mainstem.broker.metadata.controller_shell import ControllerShell
+from mainstem.broker.metadata.loading import MetadataLogError
+from mainstem.broker.metadata.log import MetadataLog
+from mainstem.broker.metadata.log_dir_assignments import LogDirAssignments
+from mainstem.broker.metadata.producer_ids import ProducerIds
+from mainstem.broker.network.listener import BoundListener
+from mainstem.broker.network.network import Network
+from mainstem.broker.network.self_check import check_advertised
+from mainstem.broker.network.throttle import Throttle
+from mainstem.broker.requests.alter_configs import warn_of_ignored
+from mainstem.broker.requests.dispatch import Dispatcher
+from mainstem.broker.requests.fetch_session import FetchSessionCache
+from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.cluster.controller import Controller
 from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import Endpoint, MetadataImage, ResourceType
@@ -50,9 +50,9 @@ from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from mainstem.broker.group_coordinators import GroupCoordinators
+    from mainstem.broker.coordination.groups import GroupCoordinators
+    from mainstem.broker.coordination.transactions import TransactionCoordinators
     from mainstem.broker.monitoring.monitor import Monitor
-    from mainstem.broker.transaction_coordinators import TransactionCoordinators
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Node:
         return self._groups
 
     def _load_groups(self) -> "GroupCoordinators":
-        from mainstem.broker.group_coordinators import GroupCoordinators
+        from mainstem.broker.coordination.groups import GroupCoordinators
 
         self._groups = GroupCoordinators(self)
         self._groups.metadata_changed()
@@ -150,7 +150,7 @@ class Node:
         return self._transactions
 
     def _load_transactions(self) -> "TransactionCoordinators":
-        from mainstem.broker.transaction_coordinators import TransactionCoordinators
+        from mainstem.broker.coordination.transactions import TransactionCoordinators
 
         self._transactions = TransactionCoordinators(self)
         self._transactions.metadata_changed()

@@ -1,1 +1,1 @@
-"""The `mainstem` command: one module per subcommand. Nothing below this layer may import it."""
+"""The `mainstem` command: one folder per subcommand. Nothing below this layer may import it."""

@@ -16,7 +16,7 @@ import typer
 from mainstem import __version__
 from mainstem.cli.errors import CommandError, report
 from mainstem.cli.render import examples
-from mainstem.cli.up_options import OPTION_SPECS, OptionSpec, UpOptions, checked
+from mainstem.cli.up.options import OPTION_SPECS, OptionSpec, UpOptions, checked
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
@@ -94,71 +94,42 @@ def _add_up(app: typer.Typer) -> None:
     app.command("up", help=help_text, epilog=UP_EXAMPLES)(_up)
 
 
-def _adds_function(name: str) -> Callable[[typer.Typer], None]:
-    """A subcommand that is the function of its module's name, with its examples beside it."""
+def _function(name: str) -> Callable[[typer.Typer], None]:
+    """A subcommand that is one function, named as it is, with its examples beside it."""
 
     def add(app: typer.Typer) -> None:
-        module_name = name.replace("-", "_")
-        module = importlib.import_module(f"mainstem.cli.{module_name}")
-        app.command(name, epilog=module.EXAMPLES)(getattr(module, module_name))
+        folder = name.replace("-", "_")
+        module = _module(folder)
+        app.command(name, epilog=module.EXAMPLES)(getattr(module, folder))
 
     return add
 
 
-def _add_topics(app: typer.Typer) -> None:
-    from mainstem.cli import topics
+def _group(name: str) -> Callable[[typer.Typer], None]:
+    """A subcommand that has subcommands of its own."""
 
-    app.add_typer(topics.app, name="topics")
+    def add(app: typer.Typer) -> None:
+        app.add_typer(_module(name).app, name=name)
 
-
-def _add_config(app: typer.Typer) -> None:
-    from mainstem.cli import config
-
-    app.add_typer(config.app, name="config")
+    return add
 
 
-def _add_logs(app: typer.Typer) -> None:
-    from mainstem.cli import logs
-
-    app.add_typer(logs.app, name="logs")
-
-
-def _add_groups(app: typer.Typer) -> None:
-    from mainstem.cli import groups
-
-    app.add_typer(groups.app, name="groups")
-
-
-def _add_transactions(app: typer.Typer) -> None:
-    from mainstem.cli import transactions
-
-    app.add_typer(transactions.app, name="transactions")
-
-
-def _add_pipeline(app: typer.Typer) -> None:
-    from mainstem.cli import pipeline
-
-    app.add_typer(pipeline.app, name="pipeline")
-
-
-def _add_demo(app: typer.Typer) -> None:
-    from mainstem.cli import demo
-
-    app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+def _module(folder: str) -> Any:
+    return importlib.import_module(f"mainstem.cli.{folder}.command")
 
 
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
-    "demo": _add_demo,
+    "demo": _function("demo"),
     "up": _add_up,
-    "topics": _add_topics,
-    "config": _add_config,
-    "logs": _add_logs,
-    "produce": _adds_function("produce"),
-    "consume": _adds_function("consume"),
-    "groups": _add_groups,
-    "transactions": _add_transactions,
-    "pipeline": _add_pipeline,
-    "dump-log": _adds_function("dump-log"),
+    "topics": _group("topics"),
+    "config": _group("config"),
+    "logs": _group("logs"),
+    "produce": _function("produce"),
+    "consume": _function("consume"),
+    "groups": _group("groups"),
+    "transactions": _group("transactions"),
+    "pipeline": _group("pipeline"),
+    "dump-log": _function("dump-log"),
 }
 
 
@@ -179,7 +150,7 @@ def _up_parameter(spec: OptionSpec) -> inspect.Parameter:
 
 
 def _up(**values: Any) -> None:
-    from mainstem.cli import up
+    from mainstem.cli.up import command as up
 
     for spec in OPTION_SPECS:
         if spec.metavar is None:

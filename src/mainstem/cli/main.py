@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one `mainstem` command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["up"] and not HELP_FLAGS.intersection(arguments):
-        from mainstem.cli.up import main as run_up
+        from mainstem.cli.up.command import main as run_up
 
         return run_up(arguments[1:])
     if len(arguments) == 1 and arguments[0] in VERSION_FLAGS:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mainstem.broker.connection import PARKED, Parked
-from mainstem.broker.context import RequestContext
+from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.errors import CloseConnection
-from mainstem.broker.internal_topics import is_internal
-from mainstem.broker.partition import Partition
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.network.connection import PARKED, Parked
+from mainstem.broker.requests.context import RequestContext
 from mainstem.logs import about
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -34,7 +34,7 @@ from mainstem.storage.heavy_batch import HeavyBatch, is_heavy
 from mainstem.storage.log import Log
 
 if TYPE_CHECKING:
-    from mainstem.broker.transaction_verification import Verification
+    from mainstem.broker.coordination.transaction_verification import Verification
     from mainstem.storage.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,9 @@ class Produce:
         """See to it that the coordinator knows of the partitions. False when that takes a while: the request
         is parked then, and answered later.
         """
-        from mainstem.broker.transaction_verification import Verification  # with the first transaction
+        from mainstem.broker.coordination.transaction_verification import (
+            Verification,  # with the first transaction
+        )
 
         transactional_id = self._request.transactional_id
         if transactional_id is None or not self._ctx.authorize(

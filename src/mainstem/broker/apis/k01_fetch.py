@@ -10,10 +10,10 @@ which transactions in it were aborted. Not there yet: fetches by followers, whic
 import random
 from typing import Final
 
-from mainstem.broker.connection import PARKED, Parked
-from mainstem.broker.context import RequestContext
-from mainstem.broker.fetch_session import FetchContext, FetchedPartition
-from mainstem.broker.partition import Partition
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.network.connection import PARKED, Parked
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.fetch_session import FetchContext, FetchedPartition
 from mainstem.protocol.apis.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,

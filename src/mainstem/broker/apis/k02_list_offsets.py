@@ -9,8 +9,8 @@ upload (-6), which are answered as Kafka answers them for a topic without tiered
 from collections import Counter
 from typing import Final
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.partition import Partition
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,

@@ -7,8 +7,8 @@ Encoded answers are cached per metadata image. A topic that is created on the fl
 
 from typing import Any, Final
 
-from mainstem.broker.context import EncodedBody, RequestContext
-from mainstem.broker.internal_topics import is_internal
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.requests.context import EncodedBody, RequestContext
 from mainstem.cluster.image import TopicImage
 from mainstem.cluster.topic_names import name_problem
 from mainstem.protocol.apis.k03_metadata import (

@@ -7,7 +7,7 @@ in the answer, then those that the coordinator answered for.
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import TopicImage
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator

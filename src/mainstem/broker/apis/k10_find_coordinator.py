@@ -6,7 +6,7 @@ there. Not there yet: share groups.
 
 from typing import TYPE_CHECKING, Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k10_find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -16,7 +16,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.broker.coordinators import Coordinators
+    from mainstem.broker.coordination.coordinators import Coordinators
 
 _GROUP = 0
 _TRANSACTION = 1

@@ -6,7 +6,7 @@ client's reason (KIP-800), 9 a leader that has nothing to assign (KIP-814).
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.group.classic.responses import join_error
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from mainstem.protocol.errors import ErrorCode
 

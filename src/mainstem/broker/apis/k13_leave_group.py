@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
 from mainstem.protocol.errors import ErrorCode
 

@@ -4,7 +4,7 @@ everybody gets their part of it.
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode
 

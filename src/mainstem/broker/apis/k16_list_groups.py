@@ -6,7 +6,7 @@ Version 4 brought the filter by state (KIP-518), 5 the one by type (KIP-848).
 from functools import partial
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.apis.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from mainstem.broker.apis import SERVED
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k18_api_versions import (
     ApiVersion,
     ApiVersionsRequest,

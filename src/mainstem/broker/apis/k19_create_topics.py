@@ -4,7 +4,7 @@ v4 defaults of -1, v5 the resulting configuration (KIP-525), v7 topic ids. The c
 handler authorises, submits, and answers when the partitions are there to be used.
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k19_create_topics import (
     CreatableTopic,
     CreatableTopicResult,

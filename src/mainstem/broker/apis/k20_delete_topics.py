@@ -6,7 +6,7 @@ answered.
 
 from typing import Final
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k20_delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.internal_topics import is_internal
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,

@@ -7,7 +7,7 @@ on from the epoch that it has (KIP-360), v4 knows PRODUCER_FENCED.
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType

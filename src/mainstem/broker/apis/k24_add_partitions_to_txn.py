@@ -8,8 +8,8 @@ are part of one (KIP-890). v2 knows PRODUCER_FENCED.
 from collections.abc import Mapping
 from typing import Any
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.internal_topics import is_internal
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.transaction.known_errors import ADD_PARTITIONS_TO_TXN, as_known
 from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k24_add_partitions_to_txn import (

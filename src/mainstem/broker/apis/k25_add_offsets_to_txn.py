@@ -6,17 +6,17 @@ PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 
 from typing import TYPE_CHECKING, Any
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.internal_topics import CONSUMER_OFFSETS
-from mainstem.broker.java_hash import java_hash
-from mainstem.broker.pending import Pending
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
+from mainstem.broker.coordination.java_hash import java_hash
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.pending import Pending
 from mainstem.coordinator.transaction.known_errors import ADD_OFFSETS_TO_TXN, as_known
 from mainstem.protocol.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.broker.transaction_coordinators import Verdicts
+    from mainstem.broker.coordination.transactions import Verdicts
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:

@@ -6,7 +6,7 @@ TRANSACTION_ABORTABLE; from v5 on the producer gets another epoch for its next t
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.marker_sender import Marker, write_marker
-from mainstem.broker.pending import Pending
+from mainstem.broker.coordination.marker_sender import Marker, write_marker
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.pending import Pending
 from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,

@@ -8,10 +8,10 @@ the answer, then those that the coordinator answered for.
 
 from typing import TYPE_CHECKING, Any
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.coordinator_shell import client_error
-from mainstem.broker.internal_topics import CONSUMER_OFFSETS
-from mainstem.broker.pending import Pending
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
+from mainstem.broker.coordination.shell import client_error
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.pending import Pending
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.group.transactional_commits import refused_commit

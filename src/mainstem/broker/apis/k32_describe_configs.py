@@ -6,7 +6,7 @@ resource types (client metrics, loggers) are refused with a message.
 
 from typing import Final
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import (
     ConfigEntry,

@@ -3,8 +3,8 @@
 Kept for old clients; IncrementalAlterConfigs changes single settings.
 """
 
-from mainstem.broker.alter_configs import alter
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.alter_configs import alter
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,

@@ -6,7 +6,7 @@ replica is in calls its move off. As in Kafka, nothing is moved while a director
 replica that does not exist yet gets no place in advance.
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,

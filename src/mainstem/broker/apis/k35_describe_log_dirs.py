@@ -4,8 +4,8 @@ their way there; v4 disk totals (KIP-827).
 
 import os
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.partition import Partition
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -2,8 +2,8 @@
 topic. Unlike Kafka it refuses internal topics: what they hold would be looked for in other partitions.
 """
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.internal_topics import is_internal
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

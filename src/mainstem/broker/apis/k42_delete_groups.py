@@ -5,7 +5,7 @@ Each group is deleted or refused by itself; one that is named twice is answered 
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k42_delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,

@@ -4,8 +4,8 @@ settings.
 For topics, groups and brokers (one, or all by the empty name). A change is in force when the answer leaves.
 """
 
-from mainstem.broker.alter_configs import alter
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.alter_configs import alter
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,

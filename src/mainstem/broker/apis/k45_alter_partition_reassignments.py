@@ -5,7 +5,7 @@ reassignment is ever under way. Kafka's ReassignPartitionsCommand asks it before
 directories (AlterReplicaLogDirs).
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.partitions import check_manual_assignment
 from mainstem.protocol.apis.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -2,7 +2,7 @@
 one broker never has any.
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

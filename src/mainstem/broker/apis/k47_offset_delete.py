@@ -5,7 +5,7 @@ As in Kafka, partitions that are refused here come first in the answer, and an e
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,

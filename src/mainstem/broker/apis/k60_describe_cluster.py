@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k60_describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,

@@ -2,7 +2,7 @@
 (KIP-664).
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
 from mainstem.protocol.apis.k61_describe_producers import (
     DescribeProducersRequest,

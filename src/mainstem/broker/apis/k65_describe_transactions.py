@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
 from mainstem.protocol.apis.k65_describe_transactions import (

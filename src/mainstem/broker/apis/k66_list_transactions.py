@@ -7,7 +7,7 @@ pattern of their names (KIP-1152).
 from functools import partial
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
 from mainstem.coordinator.transaction.listing import unknown_states

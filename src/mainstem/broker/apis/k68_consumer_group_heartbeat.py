@@ -6,7 +6,7 @@ Version 1 has subscriptions by regular expression, and member ids that the membe
 from functools import partial
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -7,7 +7,7 @@ somebody who may not know of one of its topics.
 from functools import partial
 from typing import Any
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.apis.k69_consumer_group_describe import (

@@ -4,7 +4,7 @@ Topics and brokers all can, and are all listed. Of the others only those that ha
 client metrics alone.
 """
 
-from mainstem.broker.context import RequestContext
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import MetadataImage, ResourceType
 from mainstem.protocol.apis.k74_list_config_resources import (
     ConfigResource,

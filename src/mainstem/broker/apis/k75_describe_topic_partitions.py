@@ -5,8 +5,8 @@ cursor in the answer says where the next one starts. Eligible leader replicas ar
 are empty.
 """
 
-from mainstem.broker.context import RequestContext
-from mainstem.broker.internal_topics import is_internal
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import PartitionImage
 from mainstem.cluster.topic_names import name_problem
 from mainstem.protocol.apis.k75_describe_topic_partitions import (

@@ -8,9 +8,9 @@ weighed, and stands for those before it, which are only counted. All others are 
 from time import perf_counter_ns
 from typing import Final
 
-from mainstem.broker.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
-from mainstem.broker.output import Chunk
-from mainstem.broker.produce_fast_path import SMALL_BYTES_MAX
+from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
+from mainstem.broker.network.output import Chunk
+from mainstem.broker.requests.produce_fast_path import SMALL_BYTES_MAX
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.file_range import FileRange
 

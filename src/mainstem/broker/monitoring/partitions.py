@@ -8,8 +8,8 @@ from mainstem.broker.monitoring.scrape import Collector
 from mainstem.metrics import Exposition, label
 
 if TYPE_CHECKING:
+    from mainstem.broker.logs.partition import Partition
     from mainstem.broker.node import Node
-    from mainstem.broker.partition import Partition
 
 _PARTITIONS_PER_STEP: Final = 16
 

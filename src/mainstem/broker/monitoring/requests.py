@@ -11,7 +11,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.registry import API_KEYS
 
 if TYPE_CHECKING:
-    from mainstem.broker.network import Network
+    from mainstem.broker.network.network import Network
 
 _ERROR_NAMES = {int(code): code.name for code in ErrorCode}
 

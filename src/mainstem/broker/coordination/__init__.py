@@ -1,0 +1,1 @@
+"""Runs the coordinators of groups and transactions on the partitions of their internal topics."""

@@ -1,0 +1,150 @@
+"""What the node's coordinators of groups and of transactions have in common: the partition of an internal
+topic that an id belongs to, the making of that topic on first use, and a short way from request handlers to
+the machine of an id.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from mainstem.broker.coordination.java_hash import java_hash
+from mainstem.broker.coordination.shell import CoordinatorShell
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.pending import Fail, Gather, Pending
+from mainstem.config.tables.topic import SEGMENT_BYTES_MIN
+from mainstem.coordinator.effects import Token
+from mainstem.coordinator.machine import ConfiguredMachine
+from mainstem.protocol.apis.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.compression import Codec
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=ConfiguredMachine)
+# What a handler has the machine do: it answers the token, now or later.
+Event = Callable[[M, Token, int], None]
+
+
+class Coordinators(ABC, Generic[M]):
+    """All machines of one internal topic on this node. `settings` is what the names of the topic's settings
+    begin with.
+    """
+
+    def __init__(self, node: "Node", topic: str, settings: str, codec: Codec, load_buffer_bytes: int) -> None:
+        self._node = node
+        self._topic = topic
+        self._settings = settings
+        self.shell: CoordinatorShell[M] = CoordinatorShell(
+            node, topic, self._new_machine, codec, load_buffer_bytes
+        )
+
+    @abstractmethod
+    def _new_machine(self, partition: Partition) -> M: ...
+
+    @abstractmethod
+    def _topic_configs(self, replicas: int) -> dict[str, str]:
+        """The settings of the topic besides those that all such topics have."""
+
+    # ---- for the request handlers
+
+    def submit(self, ctx: RequestContext, key: str, event: Event[M], fail: Fail) -> Any:
+        """Let the coordinator of a group or transactional id handle an event; what the handler returns."""
+        pending = Pending(ctx, fail)
+        self.shell.submit(self.partition_of(key), pending, event)
+        return pending.outcome()
+
+    def gather(
+        self,
+        ctx: RequestContext,
+        parts: Sequence[tuple[str, Event[M], Fail]],
+        assemble: Callable[[list[Any]], Any],
+    ) -> Any:
+        """The same for several of them; `assemble` makes one response of their answers."""
+        pending = Pending(ctx, _cannot_fail)
+        gather = Gather(pending, len(parts), assemble)
+        for place, (key, event, fail) in enumerate(parts):
+            self.shell.submit(self.partition_of(key), gather.part(place, fail), event)
+        return pending.outcome()
+
+    def gather_all(
+        self, ctx: RequestContext, event: Event[M], fail: Fail, assemble: Callable[[list[Any]], Any]
+    ) -> Any:
+        """The same for every partition that this node coordinates."""
+        pending = Pending(ctx, _cannot_fail)
+        partitions = self.shell.partitions
+        gather = Gather(pending, len(partitions), assemble)
+        for place, partition in enumerate(partitions):
+            self.shell.submit(partition, gather.part(place, fail), event)
+        return pending.outcome()
+
+    def partition_of(self, key: str) -> int:
+        """The partition that a group or transactional id belongs to; -1 while there is no topic."""
+        topic = self._node.image.topics_by_name.get(self._topic)
+        return java_hash(key) % len(topic.partitions) if topic is not None else -1
+
+    def leader_of(self, key: str) -> int:
+        """The id of the node that coordinates it; -1 when there is none now."""
+        index = self.partition_of(key)
+        part = self._node.image.partition(self._topic, index)
+        if part is None or part.leader in self._node.replicas.offline(self._topic, index):
+            return -1
+        return part.leader
+
+    async def ensure_topic(self) -> None:
+        """Make the topic if it is not there; KafkaError when that cannot be done."""
+        known = self._node.image.topics_by_name.get(self._topic)
+        if known is not None and self.shell.has_begun(known.topic_id):
+            return
+        config = self._node.config
+        # A cluster of fewer nodes than the setting asks for gets as many replicas as it can have.
+        factor = min(config.get(f"{self._settings}.replication.factor"), len(self._node.image.brokers))
+        # Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups.
+        asked_bytes = config.get(f"{self._settings}.segment.bytes")
+        settings = {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(max(asked_bytes, SEGMENT_BYTES_MIN)),
+            **self._topic_configs(factor),
+        }
+        topic = CreatableTopic(
+            name=self._topic,
+            num_partitions=config.get(f"{self._settings}.num.partitions"),
+            replication_factor=factor,
+            configs=[CreatableTopicConfig(name, value) for name, value in settings.items()],
+        )
+        response = await self._node.controller.submit(
+            lambda controller: controller.create_topics(CreateTopicsRequest(topics=[topic]))
+        )
+        (result,) = response.topics
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            message = f"cannot create {self._topic}: {result.error_message}"
+            logger.error(message)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+        if asked_bytes < SEGMENT_BYTES_MIN and result.error_code == ErrorCode.NONE:
+            logger.warning(
+                "%s is %d: %d is taken, the least for a topic",
+                f"{self._settings}.segment.bytes", asked_bytes, SEGMENT_BYTES_MIN,
+            )  # fmt: skip
+
+    # ---- for the node
+
+    def metadata_changed(self) -> None:
+        """Settings, topics or leaders are other ones now."""
+        for machine in self.shell.machines():
+            machine.state.config = self._node.config
+        self.shell.metadata_changed()
+
+    def close(self) -> None:
+        self.shell.close()
+
+
+def _cannot_fail(error: ErrorCode) -> Any:
+    raise AssertionError(f"the parts of a request fail, not the whole: {error.name}")

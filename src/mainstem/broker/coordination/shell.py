@@ -1,0 +1,490 @@
+"""Runs coordinators: one state machine for each partition of an internal topic that this node leads.
+
+It loads a machine by replaying the partition's log, hands it events, appends the records of a whole turn of
+the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
+undoes what was decided in that turn. Records of a client's transaction are a batch of their own, appended at
+once. Groups and transactions are machines of this shell.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from mainstem.broker.coordination.loading import load
+from mainstem.broker.logs.partition import Partition
+from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
+from mainstem.coordinator.machine import Machine, TransactionalMachine
+from mainstem.logs import about
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.batch import HEADER_SIZE
+from mainstem.records.compression import Codec
+from mainstem.records.record import build_batch_of_pairs
+from mainstem.storage.log import Origin
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Machine)
+# Sessions that end together are ended in several turns of the event loop, so that others have theirs.
+_TIMERS_SECONDS_MAX = 0.01
+# What a record takes in a batch besides its key and value, at most.
+_RECORD_OVERHEAD_MAX = 32
+# The errors of an append as a coordinator's clients know them: which of them to try again, and where. Others
+# are theirs as they are, such as those of a transaction that is over.
+_CLIENT_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def client_error(error: ErrorCode) -> ErrorCode:
+    """How a coordinator's client is told of an error of an append, or of the verification before it."""
+    return _CLIENT_ERRORS.get(error, error)
+
+
+class Shard(Generic[M]):
+    """One partition's machine, and what was decided in this turn but not appended yet."""
+
+    __slots__ = (
+        "batch_bytes",
+        "end_offset",
+        "flush_scheduled",
+        "loading",
+        "machine",
+        "partition",
+        "records",
+        "replies",
+        "timer",
+        "timer_ms",
+        "undo",
+    )
+
+    def __init__(self, partition: Partition, machine: M) -> None:
+        self.partition = partition
+        self.machine = machine
+        self.loading: asyncio.Task[None] | None = None
+        # Replies wait until the high watermark has come this far.
+        self.end_offset = 0
+        self.records: list[CoordinatorRecord] = []
+        self.batch_bytes = HEADER_SIZE
+        self.replies: list[tuple[Token, Any]] = []
+        self.undo: list[Callable[[], object]] = []
+        self.flush_scheduled = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_ms = 0
+
+
+class CoordinatorShell(Generic[M]):
+    """The machines of one internal topic on this node."""
+
+    def __init__(
+        self,
+        node: "Node",
+        topic: str,
+        new_machine: Callable[[Partition], M],
+        codec: Codec,
+        load_buffer_bytes: int,
+    ) -> None:
+        self._node = node
+        self._loop = node.loop
+        self._now_ms = node.clock.steady_ms
+        self._topic = topic
+        self._new_machine = new_machine
+        self._codec = codec
+        self._load_buffer_bytes = load_buffer_bytes
+        self._shards: dict[int, Shard[M]] = {}
+        self._touched: list[Shard[M]] = []  # in this turn of the event loop
+        # Called when what a turn decided is written, before any other request is read.
+        self.after_turn: Callable[[], None] | None = None
+        self._topic_id: bytes | None = None
+
+    # ---- which partitions
+
+    @property
+    def partitions(self) -> list[int]:
+        """Those that this node coordinates or is about to."""
+        return list(self._shards)
+
+    def machines(self) -> list[M]:
+        """Of the partitions that are loaded."""
+        return [shard.machine for shard in self._shards.values() if shard.loading is None]
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.loading is not None for shard in self._shards.values())
+
+    def machine(self, index: int) -> M | None:
+        """That of a partition, for a question that changes nothing; None unless it is loaded."""
+        shard = self._shards.get(index)
+        return shard.machine if shard is not None and shard.loading is None else None
+
+    def has_begun(self, topic_id: bytes) -> bool:
+        """Whether it has taken over that topic; a new one is in the image before its logs are made."""
+        return self._topic_id == topic_id
+
+    def metadata_changed(self) -> None:
+        """Take over the partitions that this node leads now, let go of those that it does not."""
+        topic = self._node.image.topics_by_name.get(self._topic)
+        if topic is None or topic.topic_id != self._topic_id:
+            self._unload_all(ErrorCode.NOT_COORDINATOR)
+            self._topic_id = topic.topic_id if topic else None
+        for part in topic.partitions if topic else ():
+            led = part.leader == self._node.node_id
+            if led and part.partition not in self._shards:
+                self._begin(part.partition)
+            elif not led and part.partition in self._shards:
+                self._unload(part.partition, ErrorCode.NOT_COORDINATOR)
+        for shard in list(self._shards.values()):
+            if shard.loading is None:
+                self._run(shard, lambda machine: machine.topics_changed(self._now_ms()))
+
+    def _begin(self, index: int) -> None:
+        try:
+            partition = self._node.replicas.by_topic(self._topic, index)
+        except KafkaError as error:
+            place = f"{self._topic}-{index}"
+            logger.error("cannot coordinate %s: %s", place, error, extra=about(folder=place))
+            return
+        shard = self._shards[index] = Shard(partition, self._new_machine(partition))
+        if partition.log.log_end_offset == partition.log.log_start_offset:
+            self._loaded(shard)  # nothing to read: it can serve in this very turn
+        else:
+            shard.loading = self._loop.create_task(self._load(index, shard))
+
+    async def _load(self, index: int, shard: Shard[M]) -> None:
+        try:
+            await load(shard.partition, shard.machine, self._load_buffer_bytes)
+        except Exception:
+            logger.exception("cannot load %s; its clients are turned away", shard.partition)
+            if self._shards.get(index) is shard:
+                del self._shards[index]
+            return
+        shard.loading = None
+        self._loaded(shard)
+
+    def _loaded(self, shard: Shard[M]) -> None:
+        shard.end_offset = shard.partition.log.log_end_offset
+        self._run(shard, lambda machine: machine.loaded(self._now_ms()))
+
+    def close(self) -> None:
+        """The node stops: what was decided is written, whoever waits is not answered any more."""
+        for shard in self._shards.values():
+            if shard.records:
+                self._flush(shard)
+        self._unload_all(ErrorCode.NOT_COORDINATOR)
+
+    def _unload_all(self, error: ErrorCode) -> None:
+        for index in list(self._shards):
+            self._unload(index, error)
+
+    def _unload(self, index: int, error: ErrorCode) -> None:
+        shard = self._shards.pop(index)
+        if shard.loading is not None:
+            shard.loading.cancel()
+            return
+        if shard.timer is not None:
+            shard.timer.cancel()
+        replies, shard.replies = shard.replies, []
+        shard.records.clear()
+        _fail(replies, error)
+        shard.machine.unload(error)
+
+    # ---- events
+
+    def submit(self, index: int, token: Token, event: Callable[[M, Token, int], None]) -> None:
+        """Hand an event to the machine of a partition; the token is answered now or later, but always."""
+        shard = self._shards.get(index)
+        if shard is None:
+            token.fail(ErrorCode.NOT_COORDINATOR)
+            return
+        if shard.loading is not None:
+            token.fail(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return
+        try:
+            event(shard.machine, token, self._now_ms())
+        except Exception:
+            logger.exception("an event for %s failed", shard.partition)
+            if not self._forget_event(shard, token):
+                token.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._after_event(shard)
+
+    def try_at_once(self, index: int, event: Callable[[M, int], bool]) -> bool:
+        """The same for an event that writes nothing, sets no earlier timer and tells by itself whether all is
+        well. False, and nothing has happened: when it says so, or when its answer would have to wait.
+        """
+        shard = self._shards.get(index)
+        if (
+            shard is None
+            or shard.loading is not None
+            or shard.records
+            or shard.partition.leader.high_watermark < shard.end_offset
+        ):
+            return False
+        return event(shard.machine, self._now_ms())
+
+    def _run(self, shard: Shard[M], event: Callable[[M], object]) -> None:
+        """An event that nobody waits for."""
+        try:
+            event(shard.machine)
+        except Exception:
+            logger.exception("an event for %s failed", shard.partition)
+            self._forget_event(shard)
+        self._after_event(shard)
+
+    def _forget_event(self, shard: Shard[M], token: Token | None = None) -> bool:
+        """Take back what an event did before it broke off; whether `token` was among those it answered."""
+        effects = shard.machine.effects
+        replies, effects.replies = effects.replies, []
+        for undo in reversed(effects.undo):
+            undo()
+        effects.undo.clear()
+        effects.records.clear()
+        effects.transaction = None
+        _fail(replies, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return any(answered is token for answered, _ in replies)
+
+    def _after_event(self, shard: Shard[M]) -> None:
+        effects = shard.machine.effects
+        if effects.records:
+            self._collect(shard)
+        effects.undo.clear()
+        if effects.replies:
+            replies, effects.replies = effects.replies, []
+            if shard.records or shard.partition.leader.high_watermark < shard.end_offset:
+                shard.replies += replies
+                if not shard.records:
+                    self._deliver_when_committed(shard)
+            else:
+                _reply(replies)
+        deadline = shard.machine.timers.next_deadline()
+        if deadline is not None and (shard.timer is None or deadline < shard.timer_ms):
+            self._set_timer(shard, deadline)
+
+    def _collect(self, shard: Shard[M]) -> None:
+        """Put the records of an event to those of this turn; all of one event go into one batch."""
+        effects = shard.machine.effects
+        if effects.transaction is not None:
+            self._append_transactional(shard, effects.transaction)
+            return
+        size = 0
+        for key, value in effects.records:
+            size += len(key) + len(value or b"") + _RECORD_OVERHEAD_MAX
+        limit = shard.partition.log.config.max_message_bytes
+        if shard.batch_bytes + size > limit:
+            if shard.records:
+                self._flush(shard)
+            # It may have failed, and then this event was undone with those before it.
+            if not effects.records or not self._fits(shard, size, limit):
+                return
+        shard.records += effects.records
+        shard.batch_bytes += size
+        shard.undo += effects.undo
+        effects.records.clear()
+        effects.undo.clear()
+        if not shard.flush_scheduled:
+            shard.flush_scheduled = True
+            if not self._touched:
+                self._loop.call_soon(self._end_of_turn)
+            self._touched.append(shard)
+
+    def _fits(self, shard: Shard[M], size: int, limit: int) -> bool:
+        """Whether the records of an event fit into a batch; if not, it is undone alone. `size` is what they
+        take at most.
+        """
+        records = shard.machine.effects.records
+        if HEADER_SIZE + size > limit and len(build_batch_of_pairs(records, 0, self._codec)) > limit:
+            logger.error("%d records at once are too many for %s", len(records), shard.partition)
+            self._forget_event(shard)
+            return False
+        return True
+
+    def _is_here(self, shard: Shard[M]) -> bool:
+        return self._shards.get(shard.partition.index) is shard
+
+    # ---- timers
+
+    def _set_timer(self, shard: Shard[M], deadline_ms: int) -> None:
+        if shard.timer is not None:
+            shard.timer.cancel()
+        delay_ms = max(0, deadline_ms - self._now_ms())
+        shard.timer = self._loop.call_later(delay_ms / 1000, self._on_timer, shard)
+        shard.timer_ms = deadline_ms
+
+    def _on_timer(self, shard: Shard[M]) -> None:
+        """Every timer is an event of its own: together their records might be too many for one batch."""
+        shard.timer = None
+        now_ms = self._now_ms()
+        timers = shard.machine.timers
+        turn_ends = self._loop.time() + _TIMERS_SECONDS_MAX
+        while (deadline := timers.next_deadline()) is not None and deadline <= now_ms:
+            if self._loop.time() > turn_ends or not self._is_here(shard):
+                break
+            self._run(shard, lambda machine: machine.timers.run_next(now_ms))
+        if deadline is not None and shard.timer is None and self._is_here(shard):
+            self._set_timer(shard, deadline)
+
+    # ---- the log
+
+    def _end_of_turn(self) -> None:
+        touched, self._touched = self._touched, []
+        for shard in touched:
+            shard.flush_scheduled = False
+            if shard.records:
+                try:
+                    self._flush(shard)
+                except Exception:
+                    logger.exception("what was decided for %s could not be finished", shard.partition)
+        if self.after_turn is not None:
+            self.after_turn()
+
+    def _flush(self, shard: Shard[M]) -> None:
+        """Append what was decided since the last time, and let the replies go when it is committed."""
+        records, shard.records = shard.records, []
+        undo, shard.undo = shard.undo, []
+        shard.batch_bytes = HEADER_SIZE
+        now_ms = self._node.clock.now_ms()
+        partition = shard.partition
+        batch = build_batch_of_pairs(records, now_ms, self._codec)
+        try:
+            _check_replicas(partition)
+            result = partition.append(batch, now_ms, Origin.COORDINATOR)
+        except KafkaError as error:
+            self._append_failed(shard, undo, error)
+            return
+        shard.end_offset = result.last_offset + 1
+        self._deliver_when_committed(shard)
+
+    def _append_transactional(self, shard: Shard[M], transaction: Transaction) -> None:
+        """Append the records of this event, after those that were decided before it. If that fails, this
+        event is undone and no other.
+        """
+        effects = shard.machine.effects
+        if shard.records:
+            self._flush(shard)
+            if not effects.records:
+                return  # that has failed, and this event saw it
+        partition = shard.partition
+        now_ms = self._node.clock.now_ms()
+        batch = build_batch_of_pairs(effects.records, now_ms, self._codec, transaction[:2])
+        try:
+            _check_replicas(partition)
+            result = partition.append(batch, now_ms, Origin.COORDINATOR, guard=transaction.guard)
+        except KafkaError as error:
+            self._append_failed(shard, [], error)
+            return
+        shard.end_offset = result.last_offset + 1
+        effects.records.clear()
+        effects.transaction = None
+
+    def write_marker(
+        self,
+        index: int,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        transaction_version: int,
+    ) -> None:
+        """Append the marker that ends a transaction, after what was decided before, and tell the machine.
+        What it makes of that is seen when the marker is committed. KafkaError when it could not be appended.
+        """
+        shard = self._shards.get(index)
+        if shard is None or shard.loading is not None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self._topic}-{index} is not coordinated here (yet)"
+            )
+        partition = shard.partition
+        if shard.records:
+            self._flush(shard)
+            self._after_event(shard)  # if it failed, what was undone may have left answers and timers
+        _check_replicas(partition)
+        now_ms = self._node.clock.now_ms()
+        result = partition.append_marker(
+            producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version
+        )
+        shard.end_offset = result.last_offset + 1
+        # A machine that writes in transactions can tell what to make of their ends.
+        cast(TransactionalMachine, shard.machine).transaction_ended(producer_id, commit)
+
+    def _append_failed(self, shard: Shard[M], undo: list[Callable[[], object]], error: KafkaError) -> None:
+        """Back to the state before this turn. An event that is only now being collected saw that turn: it
+        goes first.
+        """
+        logger.error("cannot write to %s: %s", shard.partition, error)
+        effects = shard.machine.effects
+        replies, shard.replies = shard.replies + effects.replies, []
+        undo = undo + effects.undo
+        effects.replies, effects.undo = [], []
+        effects.records.clear()
+        effects.transaction = None
+        for action in reversed(undo):
+            action()
+        code = client_error(error.code)
+        _fail(replies, code)
+        if not shard.flush_scheduled:
+            self._after_event(shard)  # an undo may have answered those who waited for long
+
+    def _deliver_when_committed(self, shard: Shard[M]) -> None:
+        replies, shard.replies = shard.replies, []
+        partition = shard.partition
+        if partition.leader.high_watermark >= shard.end_offset:
+            _reply(replies)
+        elif replies:
+            partition.add_ack_waiter(shard.end_offset - 1, -1, _Committed(self, shard, replies))
+
+    def not_committed(self, shard: Shard[M], replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
+        """What was appended will never be committed here: the state is no longer what the log says."""
+        _fail(replies, _CLIENT_ERRORS.get(error, ErrorCode.NOT_COORDINATOR))
+        for index, known in list(self._shards.items()):
+            if known is shard:
+                logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
+                self._unload(index, ErrorCode.NOT_COORDINATOR)
+
+
+class _Committed(Generic[M]):
+    """Replies that wait for the high watermark."""
+
+    __slots__ = ("_replies", "_shard", "_shell")
+
+    def __init__(self, shell: CoordinatorShell[M], shard: Shard[M], replies: list[tuple[Token, Any]]) -> None:
+        self._shell = shell
+        self._shard = shard
+        self._replies = replies
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        if error:
+            self._shell.not_committed(self._shard, self._replies, error)
+        else:
+            _reply(self._replies)
+
+
+def _check_replicas(partition: Partition) -> None:
+    if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
+
+
+def _reply(replies: list[tuple[Token, Any]]) -> None:
+    """One answer that fails must not keep the others from theirs."""
+    for token, response in replies:
+        try:
+            token.reply(response)
+        except Exception:
+            logger.exception("an answer could not be given")
+
+
+def _fail(replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
+    for token, _ in replies:
+        try:
+            token.fail(error)
+        except Exception:
+            logger.exception("an answer could not be given")

@@ -1,0 +1,1 @@
+"""The partitions that this node holds, and what is done to their logs in the background."""

@@ -1,0 +1,29 @@
+"""What retention does for one partition: old segments go, and producers that were silent are forgotten."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from mainstem.broker.logs.partition import Partition
+from mainstem.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+
+async def remove_old_segments(node: "Node", partition: Partition) -> None:
+    """Files are only renamed; whoever waits for a part of the log that is gone is told."""
+    if partition.deleted or partition.log.health.failure is not None:
+        return
+    now_ms = node.clock.now_ms()
+    try:
+        removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
+    except KafkaError as error:
+        logger.error("cannot remove old segments of %s: %s", partition, error)
+        return
+    partition.log.producer_state.remove_expired(now_ms, node.config.get("producer.id.expiration.ms"))
+    if removed:
+        partition.wake_fetches()
+        await asyncio.sleep(0)

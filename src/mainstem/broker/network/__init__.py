@@ -1,0 +1,1 @@
+"""Sockets: listeners, connections, the buffers they share, and what goes out through them."""

@@ -1,0 +1,115 @@
+"""Altering settings, as AlterConfigs and IncrementalAlterConfigs do it alike.
+
+Who may alter which resource, the controller's decision, and a result for every resource; the two APIs differ
+only in what the controller is asked. A setting that Mainstem does not act on is kept, as clients of Kafka
+expect, but never without a word.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mainstem.broker.coordination.internal_topics import is_internal
+from mainstem.broker.metadata.controller_shell import Decision
+from mainstem.broker.requests.context import RequestContext
+from mainstem.cluster.image import ResourceType as ConfigResourceType
+from mainstem.cluster.records import ConfigRecord, MetadataRecord, TopicRecord
+from mainstem.config import is_acted_on
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+logger = logging.getLogger(__name__)
+
+_SCOPES = {
+    ConfigResourceType.TOPIC: "topic",
+    ConfigResourceType.BROKER: "broker",
+    ConfigResourceType.GROUP: "group",
+}
+
+
+def warn_of_ignored(records: Sequence[MetadataRecord]) -> None:
+    """Log which of these settings will make no difference. Nobody has asked for those with which the broker
+    makes its own topics.
+    """
+    made = {record.name for record in records if isinstance(record, TopicRecord) and is_internal(record.name)}
+    for record in records:
+        if isinstance(record, ConfigRecord) and record.value is not None:
+            if record.resource_type == ConfigResourceType.TOPIC and record.resource_name in made:
+                continue
+            scope = _SCOPES.get(ConfigResourceType(record.resource_type))
+            if scope is not None and not is_acted_on(scope, record.name):
+                whose = f"{scope} {record.resource_name}" if record.resource_name else "all brokers"
+                logger.warning(
+                    "%s=%s was set for %s: Mainstem does not act on this setting",
+                    record.name, record.value, whose,
+                )  # fmt: skip
+
+
+class ConfigResource(Protocol):
+    """What both APIs say of a resource."""
+
+    resource_type: int
+    resource_name: str
+
+
+class AlterRequest(Protocol):
+    """A request of either API."""
+
+    resources: Any
+
+
+class AlterResponse(Protocol):
+    """A response of either API."""
+
+    responses: Any
+
+
+R = TypeVar("R", bound=AlterResponse)
+
+
+async def alter(
+    ctx: RequestContext,
+    request: AlterRequest,
+    decide: Decision[R],
+    response_type: Callable[[], R],
+    result_type: Callable[..., Any],
+) -> R:
+    """Have the controller decide on what the client may alter; the rest, and a failure, gets its error."""
+    denied: list[tuple[ConfigResource, ErrorCode]] = []
+    allowed: list[ConfigResource] = []
+    for resource in request.resources:
+        code = _denial(ctx, resource)
+        if code is None:
+            allowed.append(resource)
+        else:
+            denied.append((resource, code))
+
+    def failed(resource: ConfigResource, error: KafkaError) -> Any:
+        return result_type(
+            error_code=error.code,
+            error_message=error.message or error.code.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+
+    request.resources = allowed
+    try:
+        response = await ctx.node.controller.submit(decide)
+    except KafkaError as error:
+        response = response_type()
+        response.responses = [failed(resource, error) for resource in allowed]
+    response.responses += [failed(resource, KafkaError(code)) for resource, code in denied]
+    return response
+
+
+def _denial(ctx: RequestContext, resource: ConfigResource) -> ErrorCode | None:
+    """The error of a client that may not alter this resource, or None when it may."""
+    if resource.resource_type == ConfigResourceType.TOPIC:
+        if not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.TOPIC, resource.resource_name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif resource.resource_type == ConfigResourceType.GROUP:
+        if not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.GROUP, resource.resource_name):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    elif not ctx.authorize(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return None

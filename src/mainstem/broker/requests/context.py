@@ -1,0 +1,73 @@
+"""What a request handler knows about the request besides its body: who asks, from where, in which version.
+
+Handlers authorise every resource through it, and parked requests are answered through it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from mainstem.broker.network.connection import Connection, Parked
+from mainstem.security.authorizer import ANONYMOUS, OPERATIONS_OF, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+    from mainstem.broker.requests.dispatch import ApiVersion
+
+
+class EncodedBody:
+    """A response body that is encoded already, such as a cached one."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self, chunks: list[Any]) -> None:
+        self.chunks = chunks
+
+
+class RequestContext:
+    """One request in the making of its answer."""
+
+    __slots__ = ("_api", "client_id", "connection", "correlation_id", "node", "principal", "version")
+
+    def __init__(
+        self,
+        node: "Node",
+        connection: Connection,
+        api: "ApiVersion",
+        correlation_id: int,
+        client_id: str | None,
+    ) -> None:
+        self.node = node
+        self.connection = connection
+        self._api = api
+        self.version = api.version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.principal = ANONYMOUS
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+    def authorize(self, operation: Operation, resource: ResourceType, name: str) -> bool:
+        """Whether the client may do this; every handler asks for every resource it touches."""
+        return self.node.authorizer.authorize(
+            self.principal, self.connection.client_host, operation, resource, name
+        )
+
+    def authorized_operations(self, resource: ResourceType, name: str) -> int:
+        """The bit field of what the client may do with a resource, for the responses that carry it."""
+        bits = 0
+        for operation in OPERATIONS_OF[resource]:
+            if self.authorize(operation, resource, name):
+                bits |= 1 << operation
+        return bits
+
+    def encode(self, response: Any) -> EncodedBody:
+        """Encode a response in the version of this request, to be kept and answered again."""
+        return EncodedBody(self._api.encode(response))
+
+    def reply(self, response: Any) -> None:
+        """Answer a request that was parked."""
+        if not self.connection.closed:
+            reply = self._api.frame(self, response)
+            assert not isinstance(reply, Parked)
+            self.connection.reply(reply)

@@ -1,0 +1,278 @@
+"""From a frame to its handler and back: header, decoder, handler, encoder, framing.
+
+The table of (API, version) fills on first use, because compiling every codec at start would cost more
+than the whole start-up. A request that cannot be parsed costs its sender the connection, and nobody else
+anything.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from struct import Struct
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
+
+from mainstem.broker.apis import SERVED
+from mainstem.broker.errors import CloseConnection
+from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
+from mainstem.broker.network.output import Chunk
+from mainstem.broker.requests.context import EncodedBody, RequestContext
+from mainstem.broker.requests.produce_fast_path import SMALL_BYTES_MAX, learn, try_produce
+from mainstem.logs import about
+from mainstem.protocol import codec, registry
+from mainstem.protocol.apis.k00_produce import ProduceResponse
+from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.headers import decode_request_header, encode_response_header
+from mainstem.storage.file_range import FileRange
+
+if TYPE_CHECKING:
+    from mainstem.broker.monitoring.meters import Meters, RequestMeter
+    from mainstem.broker.node import Node
+
+logger = logging.getLogger(__name__)
+
+_FIXED_HEADER: Final = Struct(">hhi")
+_SIZE: Final = Struct(">i")
+_PRODUCE: Final = 0
+_OFFSET_COMMIT: Final = 8
+_API_VERSIONS: Final = 18
+_HEARTBEATS: Final = (12, 68)
+
+Handler = Callable[[RequestContext, Any], Any]
+
+
+class _NotMeasured:
+    """In place of a meter where nobody wants to know: all may pass, longer than any process lives."""
+
+    __slots__ = ("may_pass",)
+
+    def __init__(self) -> None:
+        self.may_pass = 2**62
+
+
+class ApiVersion:
+    """One API in one version: everything needed to serve a request of it."""
+
+    __slots__ = ("decode", "encode", "handler", "key", "name", "version")
+
+    def __init__(self, key: int, version: int, handler: Handler) -> None:
+        self.key = key
+        self.version = version
+        self.name = registry.API_KEYS[key].name
+        self.handler = handler
+        self.decode = codec.decoder(registry.request_class(key), version)
+        self.encode = codec.encoder(registry.response_class(key), version)
+
+    def frame(self, ctx: RequestContext, response: Any) -> Reply:
+        """The response as it goes out: size, header, body; bytes where it holds no file range."""
+        if type(response) is EncodedBody:
+            chunks: list[Any] = response.chunks
+        else:
+            throttle_ms = ctx.node.throttle.time_ms(ctx.connection, ctx.client_id)
+            if throttle_ms:
+                response.throttle_time_ms = throttle_ms
+                ctx.connection.mute(throttle_ms)
+            chunks = self.encode(response)
+        header = encode_response_header(self.key, self.version, ctx.correlation_id)
+        size = len(header)
+        plain = True
+        for chunk in chunks:
+            if type(chunk) is FileRange:
+                size += chunk.length
+                plain = False
+            else:
+                size += len(chunk)
+        if plain:
+            return _SIZE.pack(size) + header + b"".join(chunks)
+        return _merged([_SIZE.pack(size), header, *chunks])
+
+
+def _merged(chunks: list[Any]) -> list[Chunk]:
+    """Join neighbouring byte chunks, so that a response of many partitions is not a system call for each."""
+    merged: list[Chunk] = []
+    run: list[bytes] = []
+    for chunk in chunks:
+        if type(chunk) is FileRange:
+            if run:
+                merged.append(b"".join(run))
+                run = []
+            merged.append(chunk)
+        else:
+            run.append(chunk)
+    if run:
+        merged.append(b"".join(run))
+    return merged
+
+
+class Dispatcher:
+    """Answers complete frames on behalf of a node."""
+
+    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop, meters: "Meters | None" = None) -> None:
+        self._node = node
+        self._loop = loop
+        self.meters = meters
+        self._small_produces: RequestMeter | _NotMeasured = _NotMeasured()
+        self._answer: FrameHandler = self._answer_frame
+        if meters is not None:
+            self._small_produces = meters.by_key[_PRODUCE]
+            self._answer = meters.around(self._answer_frame)
+        self._apis: dict[int, ApiVersion] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle_frame(
+        self, connection: Connection, frame: memoryview, start: int, end: int
+    ) -> Reply | Parked | Close:
+        """Answer one request. What comes by the ten thousand and may pass unmeasured is tried first."""
+        routes = connection.produce_routes
+        if routes is not None and end - start < SMALL_BYTES_MAX and self._small_produces.may_pass:
+            key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
+            if key == _PRODUCE:
+                try:
+                    reply = try_produce(self._node, routes, version, correlation_id, frame, start, end)
+                except Exception:
+                    return _frame_failed(connection, key)
+                if reply is not None:
+                    self._small_produces.may_pass -= 1
+                    return reply
+        return self._answer(connection, frame, start, end)
+
+    def _answer_frame(
+        self, connection: Connection, frame: memoryview, start: int, end: int
+    ) -> Reply | Parked | Close:
+        key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
+        try:
+            if (
+                key == _PRODUCE
+                and connection.produce_routes is not None
+                # Else it was tried already.
+                and (end - start >= SMALL_BYTES_MAX or not self._small_produces.may_pass)
+            ):
+                reply = try_produce(
+                    self._node, connection.produce_routes, version, correlation_id, frame, start, end
+                )
+                if reply is not None:
+                    return reply
+            elif (
+                key == _OFFSET_COMMIT
+                and connection.commit_routes is not None
+                and connection.commit_routes.try_commit(
+                    connection, version, correlation_id, frame, start, end
+                )
+            ):
+                return PARKED
+            elif key in _HEARTBEATS and connection.heartbeat is not None:
+                beat = connection.heartbeat.try_beat(correlation_id, frame, start, end)
+                if beat is not None:
+                    return beat
+            api = self._apis.get(key << 16 | version & 0xFFFF)
+            if api is None:
+                api = self._resolve(key, version)
+                if api is None:
+                    return self._unsupported_api_versions(connection, correlation_id)
+            header, pos = decode_request_header(frame, start, end)
+            request, _ = api.decode(frame, pos, end)
+        except (ProtocolError, CloseConnection) as error:
+            _log_closing(connection, error)
+            return CLOSE
+        except Exception:
+            return _frame_failed(connection, key)
+        ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
+        try:
+            response: Any = api.handler(ctx, request)
+            if key == _PRODUCE and isinstance(response, ProduceResponse):
+                learn(self._node, connection, version, request, response, frame, start, end)
+            elif key == _OFFSET_COMMIT and response is PARKED:
+                from mainstem.broker.requests.commit_fast_path import learn_commit
+
+                learn_commit(self._node, connection, version, request, frame, start, end)
+            answer = self._reply(ctx, api, response)
+            if key in _HEARTBEATS and type(answer) is bytes:
+                from mainstem.broker.requests.heartbeat_fast_path import (
+                    learn_heartbeat,  # with the first member
+                )
+
+                learn_heartbeat(ctx, request, response, answer, frame, start, end)
+            return answer
+        except CloseConnection as error:
+            _log_closing(connection, error)
+        except Exception:
+            _log_failure(connection, api)
+        return CLOSE
+
+    def _reply(self, ctx: RequestContext, api: ApiVersion, response: Any) -> Reply | Parked:
+        if isinstance(response, Parked):
+            return response
+        if response is None:
+            return b""
+        if type(response) is CoroutineType:
+            self._spawn(ctx, api, response)
+            return PARKED
+        return api.frame(ctx, response)
+
+    def close(self) -> None:
+        """Cancel the requests that are still being worked on; their connections are closed."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
+        async def run() -> None:
+            try:
+                ctx.reply(await response)
+            except asyncio.CancelledError:
+                raise
+            except CloseConnection as error:
+                _log_closing(ctx.connection, error)
+                ctx.connection.close()
+            except Exception:
+                _log_failure(ctx.connection, api)
+                ctx.connection.close()
+
+        task = self._loop.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _resolve(self, key: int, version: int) -> ApiVersion | None:
+        """Load the API on its first use. None: ApiVersions in a version from the future, which has an
+        answer.
+        """
+        module_name = SERVED.get(key)
+        info = registry.API_KEYS.get(key)
+        if module_name is None or info is None:
+            raise CloseConnection(f"api key {key} is not served here")
+        if not info.min_version <= version <= info.max_version:
+            if key == _API_VERSIONS:
+                return None
+            raise CloseConnection(f"{info.name} version {version} is not served here")
+        module = import_module(f"mainstem.broker.apis.{module_name}")
+        api = ApiVersion(key, version, module.handle)
+        if self.meters is not None:
+            from mainstem.broker.monitoring.error_counts import counting
+
+            api.encode = counting(api.encode, registry.response_class(key), self.meters.by_key[key])
+        self._apis[key << 16 | version] = api
+        return api
+
+    def _unsupported_api_versions(self, connection: Connection, correlation_id: int) -> Reply:
+        module = import_module(f"mainstem.broker.apis.{SERVED[_API_VERSIONS]}")
+        api = ApiVersion(_API_VERSIONS, 0, module.handle)
+        ctx = RequestContext(self._node, connection, api, correlation_id, None)
+        return api.frame(ctx, module.unsupported_version())
+
+
+def _log_closing(connection: Connection, error: Exception) -> None:
+    host = connection.client_host
+    logger.warning("closing %s: %s", host, error, extra=about(client=host))
+
+
+def _frame_failed(connection: Connection, key: int) -> Close:
+    host = connection.client_host
+    logger.exception("a frame of api key %d failed; closing %s", key, host, extra=about(client=host))
+    return CLOSE
+
+
+def _log_failure(connection: Connection, api: ApiVersion) -> None:
+    host = connection.client_host
+    logger.exception(
+        "%s v%d failed; closing %s", api.name, api.version, host, extra=about(client=host, api=api.name)
+    )

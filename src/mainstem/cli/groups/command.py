@@ -1,0 +1,178 @@
+"""`mainstem groups`: list groups, describe them with their members and lag, move or delete their offsets.
+
+The same commands work on any Kafka cluster; both protocols of consumer groups are shown alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from confluent_kafka.admin import AdminClient
+
+from mainstem.cli.choices import spelled
+from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
+from mainstem.cli.command_name import typeable
+from mainstem.cli.groups import delete as groups_delete
+from mainstem.cli.groups import reset as groups_reset
+from mainstem.cli.groups import show as groups_show
+from mainstem.cli.groups.description import describe as describe_groups
+from mainstem.cli.groups.description import no_such_group
+from mainstem.cli.groups.lag import GroupLag, collect_all
+from mainstem.cli.groups.options import Json, MaybeGroupNames
+from mainstem.cli.groups.requests import GroupRequests
+from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.protocol.apis.k16_list_groups import ListedGroup
+
+app = typer.Typer(
+    help="List and describe consumer groups, show their lag, reset or delete their offsets.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+STATES = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "Dead",
+)
+TYPES = ("classic", "consumer")
+NO_GROUPS = "no groups yet; `mainstem consume TOPIC --group NAME` makes one"
+
+States = Annotated[
+    list[str],
+    typer.Option("--state", metavar="STATE", help=f"Only groups in this state: {', '.join(STATES)}."),
+]
+Types = Annotated[
+    list[str], typer.Option("--type", metavar="TYPE", help="Only groups of this type: classic or consumer.")
+]
+
+
+@app.command(
+    "list",
+    epilog=examples(
+        "mainstem groups list",
+        "mainstem groups list --state Empty",
+        "mainstem groups list --json | jq '.[] | select(.type == \"consumer\").group_id'",
+    ),
+)
+def list_groups(
+    state: States = [],  # noqa: B006 - typer reads the default, nothing changes it
+    group_type: Types = [],  # noqa: B006 - typer reads the default, nothing changes it
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List the groups; in a pipe, one name per line."""
+    states, types = spelled(state, STATES, "--state"), spelled(group_type, TYPES, "--type")
+    admin = admin_client(bootstrap)
+    with GroupRequests(bootstrap) as requests:
+        found = _listed(requests, admin, bootstrap, states, types)
+    if as_json:
+        print_json(
+            [
+                {
+                    "group_id": group.group_id,
+                    "type": group.group_type.lower(),
+                    "state": group.group_state,
+                    "protocol_type": group.protocol_type,
+                }
+                for group in found
+            ]
+        )
+    elif sys.stdout.isatty() and found:
+        rows = [(group.group_id, group.group_type.lower(), group.group_state) for group in found]
+        print_table(("group", "type", "state"), rows)
+    elif found:
+        print("\n".join(group.group_id for group in found))
+    else:
+        say(typeable(NO_GROUPS) if not states and not types else "no such groups")
+
+
+@app.command(
+    "describe",
+    epilog=examples("mainstem groups describe billing", "mainstem groups describe --json billing audit"),
+)
+def describe(
+    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> None:
+    """Show state, coordinator, and each partition with its committed offset, lag and reader."""
+    found = _collected(groups, bootstrap, with_times=False)
+    if as_json:
+        print_json([groups_show.description_json(group) for group in found])
+        return
+    for group in found:
+        groups_show.show_description(group)
+
+
+@app.command(
+    "members",
+    epilog=examples("mainstem groups members billing", "mainstem groups members --json billing"),
+)
+def members(
+    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> None:
+    """Show the members with their partitions, lag and subscriptions."""
+    found = _collected(groups, bootstrap, with_times=False)
+    if as_json:
+        print_json([groups_show.members_json(group) for group in found])
+        return
+    for group in found:
+        if group.group.members:
+            groups_show.show_members(group)
+        else:
+            say(f"{group.group.group_id} has no members (state {group.group.state})")
+
+
+@app.command(
+    "lag",
+    epilog=examples(
+        "mainstem groups lag billing",
+        "mainstem groups lag --json | jq '.[] | {group_id, lag, seconds}'",
+    ),
+)
+def lag(
+    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> None:
+    """Show how far groups are behind, in records and in the age of the oldest unread record."""
+    found = _collected(groups, bootstrap, with_times=True)
+    if as_json:
+        print_json([groups_show.lag_json(group) for group in found])
+        return
+    for group in found:
+        groups_show.show_lag(group)
+
+
+app.command("reset-offsets", epilog=groups_reset.EXAMPLES)(groups_reset.reset_offsets)
+app.command("delete-offsets", epilog=groups_delete.DELETE_OFFSETS_EXAMPLES)(groups_delete.delete_offsets)
+app.command("delete", epilog=groups_delete.DELETE_EXAMPLES)(groups_delete.delete)
+
+
+def _listed(
+    requests: GroupRequests,
+    admin: AdminClient,
+    bootstrap: str,
+    states: list[str] | None = None,
+    types: list[str] | None = None,
+) -> list[ListedGroup]:
+    return requests.listed(cluster_metadata(admin, bootstrap), states or [], types or [])
+
+
+def _collected(names: list[str] | None, bootstrap: str, *, with_times: bool) -> list[GroupLag]:
+    """The groups of these names, or all of them."""
+    admin = admin_client(bootstrap)
+    with GroupRequests(bootstrap) as requests:
+        existing: list[str] = []
+        if not names:
+            existing = [group.group_id for group in _listed(requests, admin, bootstrap)]
+            if not existing:
+                say(typeable(NO_GROUPS))
+                return []
+        facts = describe_groups(requests, names or existing)
+        for name in names or []:
+            if name not in facts:
+                raise no_such_group(name, (group.group_id for group in _listed(requests, admin, bootstrap)))
+    return collect_all(bootstrap, facts.values(), with_times=with_times)

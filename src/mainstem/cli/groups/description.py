@@ -1,0 +1,198 @@
+"""Groups and their members as a coordinator describes them, whichever of the two protocols they speak.
+
+A group of the consumer protocol is described by ConsumerGroupDescribe, a classic one by DescribeGroups, where
+subscription and assignment are bytes in the form of Kafka's consumers.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from mainstem.cli.cluster_requests import TopicPartition, check
+from mainstem.cli.errors import CommandError
+from mainstem.cli.groups.requests import GroupRequests
+from mainstem.cli.wire import Connection
+from mainstem.protocol.apis.k10_find_coordinator import Coordinator
+from mainstem.protocol.apis.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
+from mainstem.protocol.apis.k69_consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    Member,
+)
+from mainstem.protocol.errors import ErrorCode, ProtocolError
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+INACTIVE_STATES = frozenset({"Empty", "Dead"})
+_ABSENT_STATE = "Dead"
+_CLASSIC_MEMBER = 0
+
+
+class MemberFacts(NamedTuple):
+    """One member; `target` is where its assignment is going, None where the protocol has no such thing."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    protocol: str
+    epoch: int | None
+    topics: list[str]
+    regex: str | None
+    assignment: list[TopicPartition]
+    target: list[TopicPartition] | None
+
+
+class GroupFacts(NamedTuple):
+    """One group; epochs are None for a classic one."""
+
+    group_id: str
+    type: str
+    state: str
+    assignor: str
+    coordinator: str
+    coordinator_id: int
+    epoch: int | None
+    assignment_epoch: int | None
+    members: list[MemberFacts]
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.members) or self.state not in INACTIVE_STATES
+
+
+def describe(requests: GroupRequests, group_ids: Iterable[str]) -> dict[str, GroupFacts]:
+    """What there is to know of each group; those that do not exist are left out."""
+    found = requests.at_coordinators(group_ids, _describe_at)
+    return {facts.group_id: facts for facts in sorted(found, key=lambda facts: facts.group_id)}
+
+
+def no_such_group(group_id: str, existing: Iterable[str]) -> CommandError:
+    """There is no such group: offer the likely typo."""
+    close = difflib.get_close_matches(group_id, list(existing), n=1)
+    hint = f"did you mean {close[0]}?" if close else "`mainstem groups list` shows what is there"
+    return CommandError(f"there is no group {group_id!r}", hint)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """`orders:0,1;payments:2`, as Apache Kafka's tool spells an assignment; `-` for none."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    texts = [f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items()]
+    return ";".join(texts) or "-"
+
+
+def as_json(group: GroupFacts) -> dict[str, Any]:
+    """The facts as `--json` prints them."""
+    return group._asdict() | {"members": [member_json(member) for member in group.members]}
+
+
+def member_json(member: MemberFacts) -> dict[str, Any]:
+    """One member for a script: partitions by topic."""
+    return member._asdict() | {
+        "assignment": _by_topic(member.assignment),
+        "target": None if member.target is None else _by_topic(member.target),
+    }
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    return dict(topics)
+
+
+def _describe_at(connection: Connection, coordinator: Coordinator, group_ids: list[str]) -> list[GroupFacts]:
+    place = (f"{coordinator.host}:{coordinator.port}", coordinator.node_id)
+    found: list[GroupFacts] = []
+    others = set(group_ids)
+    if connection.version_of(ConsumerGroupDescribeRequest.SCHEMA.api_key) is not None:
+        for group in connection.call(ConsumerGroupDescribeRequest(group_ids=group_ids)).groups:
+            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                continue
+            check(group.error_code, f"describe {group.group_id}", group.error_message)
+            others.discard(group.group_id)
+            members = [_consumer_member(member) for member in group.members]
+            epochs = (group.group_epoch, group.assignment_epoch)
+            found.append(
+                GroupFacts(
+                    group.group_id,
+                    "consumer",
+                    group.group_state,
+                    group.assignor_name,
+                    *place,
+                    *epochs,
+                    members,
+                )
+            )
+    if others:
+        found += _describe_classic(connection, place, sorted(others))
+    return found
+
+
+def _describe_classic(
+    connection: Connection, place: tuple[str, int], group_ids: list[str]
+) -> list[GroupFacts]:
+    found = []
+    for group in connection.call(DescribeGroupsRequest(groups=group_ids)).groups:
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == _ABSENT_STATE:
+            continue
+        check(group.error_code, f"describe {group.group_id}", group.error_message)
+        # Other programs than consumers use groups too, with bytes of their own.
+        readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        members = [_classic_member(member, readable) for member in group.members]
+        found.append(
+            GroupFacts(
+                group.group_id, "classic", group.group_state, group.protocol_data, *place, None, None, members
+            )
+        )
+    return found
+
+
+def _consumer_member(member: Member) -> MemberFacts:
+    return MemberFacts(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        "classic" if member.member_type == _CLASSIC_MEMBER else "consumer",
+        member.member_epoch,
+        sorted(member.subscribed_topic_names),
+        member.subscribed_topic_regex or None,
+        _pairs(member.assignment),
+        _pairs(member.target_assignment),
+    )
+
+
+def _classic_member(member: DescribedGroupMember, readable: bool) -> MemberFacts:
+    topics: list[str] = []
+    assignment: list[TopicPartition] = []
+    if readable:
+        from mainstem.coordinator.group.consumer.embedded_protocol import read_assignment, read_subscription
+
+        with suppress(ProtocolError):  # not filled while there is a rebalance
+            topics = sorted(read_subscription(member.member_metadata).topics)
+            assigned = read_assignment(member.member_assignment).assigned_partitions
+            assignment = [(item.topic, number) for item in assigned for number in item.partitions]
+    return MemberFacts(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        "classic",
+        None,
+        topics,
+        None,
+        assignment,
+        None,
+    )
+
+
+def _pairs(assignment: Assignment) -> list[TopicPartition]:
+    return [
+        (item.topic_name, partition) for item in assignment.topic_partitions for partition in item.partitions
+    ]

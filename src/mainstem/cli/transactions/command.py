@@ -1,0 +1,231 @@
+"""`mainstem transactions`: list and describe transactions, find hanging ones, abort them, fence producers.
+
+The same commands work on any Kafka cluster that serves these requests.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from mainstem.cli.choices import spelled
+from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
+from mainstem.cli.errors import CommandError
+from mainstem.cli.groups.description import partitions_text
+from mainstem.cli.groups.options import Json
+from mainstem.cli.groups.show import duration_text
+from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.times import iso_time, parse_duration_ms
+from mainstem.cli.transactions import end as transactions_end
+from mainstem.cli.transactions import hanging as transactions_hanging
+from mainstem.cli.transactions.options import (
+    BrokerId,
+    MaybeIds,
+    Partition,
+    Topic,
+    existing_broker,
+    existing_partition,
+    no_such_id,
+)
+from mainstem.cli.transactions.requests import Listed, ProducerFacts, TransactionFacts, TransactionRequests
+
+app = typer.Typer(
+    help="List and describe transactions, find and abort hanging ones, fence producers.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+)
+NONE = "-"
+NO_IDS = "no transactional ids yet: a producer with `transactional.id` makes one"
+
+States = Annotated[
+    list[str],
+    typer.Option("--state", metavar="STATE", help=f"Only those in this state: {', '.join(STATES)}."),
+]
+ProducerIds = Annotated[
+    list[int],
+    typer.Option("--producer-id", metavar="ID", help="Only that of this producer id. May be repeated."),
+]
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        "--duration-filter", metavar="TIME", help="Only transactions open for longer: 10m, or milliseconds."
+    ),
+]
+TransactionalIds = Annotated[
+    list[str],
+    typer.Option("--transactional-id", metavar="ID", help="The same as the argument. May be repeated."),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        "--transactional-id-pattern", metavar="REGEX", help="Only ids that match as a whole, in RE2's syntax."
+    ),
+]
+
+
+@app.command(
+    "list",
+    epilog=examples(
+        "mainstem transactions list",
+        "mainstem transactions list --state Ongoing --duration-filter 1m",
+        "mainstem transactions list --transactional-id-pattern 'billing-.*' --json",
+    ),
+)
+def list_transactions(
+    state: States = [],  # noqa: B006 - typer reads the default, nothing changes it
+    producer_id: ProducerIds = [],  # noqa: B006 - typer reads the default, nothing changes it
+    duration_filter: Duration = None,
+    pattern: Pattern = None,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List the transactional ids; in a pipe, one per line."""
+    states, duration_ms = spelled(state, STATES, "--state"), _duration_ms(duration_filter)
+    admin = admin_client(bootstrap)
+    with TransactionRequests(bootstrap) as requests:
+        cluster = cluster_metadata(admin, bootstrap)
+        found = requests.listed(cluster, states, producer_id, duration_ms, pattern)
+    if as_json:
+        print_json([item._asdict() for item in found])
+    elif sys.stdout.isatty() and found:
+        rows = [(item.transactional_id, item.state, item.producer_id, item.coordinator_id) for item in found]
+        print_table(("transactional id", "state", "producer", "coordinator"), rows)
+    elif found:
+        print("\n".join(item.transactional_id for item in found))
+    else:
+        filtered = states or producer_id or duration_filter is not None or pattern is not None
+        say("no such transactional ids" if filtered else NO_IDS)
+
+
+@app.command(
+    "describe",
+    epilog=examples(
+        "mainstem transactions describe billing-1",
+        "mainstem transactions describe --json billing-1 billing-2",
+    ),
+)
+def describe(
+    ids: MaybeIds = None,
+    transactional_id: TransactionalIds = [],  # noqa: B006 - typer reads the default, nothing changes it
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show state, producer, coordinator, and the partitions of a transaction that is not over."""
+    names = [*(ids or []), *transactional_id]
+    admin = admin_client(bootstrap)
+    with TransactionRequests(bootstrap) as requests:
+        existing = [] if names else [item.transactional_id for item in _all(requests, admin, bootstrap)]
+        found = requests.described(names or existing)
+        for name in names:
+            if name not in found:
+                raise no_such_id(name, (item.transactional_id for item in _all(requests, admin, bootstrap)))
+    now_ms = int(time.time() * 1000)
+    if as_json:
+        print_json([_facts_json(facts, now_ms) for facts in found.values()])
+    elif found:
+        print_table(_FACTS_COLUMNS, [_facts_row(facts, now_ms) for facts in found.values()])
+    else:
+        say(NO_IDS)
+
+
+@app.command(
+    "describe-producers",
+    epilog=examples("mainstem transactions describe-producers --topic orders --partition 0"),
+)
+def describe_producers(
+    topic: Topic,
+    partition: Partition,
+    broker_id: BrokerId = None,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show the producers that a partition remembers, with their open transactions."""
+    admin = admin_client(bootstrap)
+    cluster = cluster_metadata(admin, bootstrap)
+    existing_broker(cluster, broker_id)
+    wanted = existing_partition(cluster, topic, partition)
+    with TransactionRequests(bootstrap) as requests:
+        found = requests.producers(partial(cluster_metadata, admin, bootstrap), [wanted], broker_id)
+    if as_json:
+        print_json([facts._asdict() for facts in found])
+    elif found:
+        print_table(_PRODUCER_COLUMNS, [_producer_row(facts) for facts in found])
+    else:
+        say(f"{topic}-{partition} remembers no producer")
+
+
+app.command("find-hanging", epilog=transactions_hanging.EXAMPLES)(transactions_hanging.find_hanging)
+app.command("abort", epilog=transactions_end.ABORT_EXAMPLES)(transactions_end.abort)
+app.command("fence", epilog=transactions_end.FENCE_EXAMPLES)(transactions_end.fence)
+
+_FACTS_COLUMNS = (
+    "transactional id",
+    "state",
+    "producer",
+    "epoch",
+    "open for",
+    "timeout",
+    "coordinator",
+    "partitions",
+)
+_PRODUCER_COLUMNS = ("producer", "epoch", "coordinator epoch", "last sequence", "last written", "open from")
+
+
+def _all(requests: TransactionRequests, admin: Any, bootstrap: str) -> list[Listed]:
+    return requests.listed(cluster_metadata(admin, bootstrap))
+
+
+def _duration_ms(text: str | None) -> int:
+    """A length of time, or milliseconds as Apache Kafka's tool takes them; -1 for none."""
+    if text is None:
+        return -1
+    found = int(text) if text.removeprefix("-").isdecimal() else parse_duration_ms(text)
+    if found is None:
+        raise CommandError(f"{text!r} is not a length of time", "write 10m, 2h30m or milliseconds", 2)
+    return max(found, -1)
+
+
+def _facts_json(facts: TransactionFacts, now_ms: int) -> dict[str, Any]:
+    partitions = [{"topic": topic, "partition": number} for topic, number in facts.partitions]
+    duration_ms = None if facts.start_time_ms is None else now_ms - facts.start_time_ms
+    return facts._asdict() | {"duration_ms": duration_ms, "partitions": partitions}
+
+
+def _facts_row(facts: TransactionFacts, now_ms: int) -> tuple[str | int, ...]:
+    open_s = None if facts.start_time_ms is None else max(0, now_ms - facts.start_time_ms) / 1000
+    return (
+        facts.transactional_id,
+        facts.state,
+        facts.producer_id,
+        facts.producer_epoch,
+        duration_text(open_s),
+        duration_text(facts.timeout_ms / 1000),
+        f"{facts.coordinator} ({facts.coordinator_id})",
+        partitions_text(facts.partitions),
+    )
+
+
+def _producer_row(facts: ProducerFacts) -> tuple[str | int, ...]:
+    return (
+        facts.producer_id,
+        facts.producer_epoch,
+        facts.coordinator_epoch,
+        facts.last_sequence,
+        iso_time(facts.last_timestamp_ms) if facts.last_timestamp_ms >= 0 else NONE,
+        NONE if facts.start_offset is None else facts.start_offset,
+    )

@@ -1,0 +1,134 @@
+"""`mainstem transactions abort` and `fence`: end a transaction in place of its coordinator or producer."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
+from mainstem.cli.cluster_requests import TopicPartition
+from mainstem.cli.errors import CommandError
+from mainstem.cli.groups.options import Yes
+from mainstem.cli.render import examples, say
+from mainstem.cli.transactions.hanging import forgotten
+from mainstem.cli.transactions.options import Ids, Partition, Topic, existing_partition, no_such_id
+from mainstem.cli.transactions.requests import Cluster, Marker, ProducerFacts, TransactionRequests
+
+ABORT_EXAMPLES = examples(
+    "mainstem transactions abort --topic orders --partition 0 --start-offset 42",
+    "mainstem transactions abort --topic orders --partition 0 --producer-id 7 --producer-epoch 3 "
+    "--coordinator-epoch 0",
+)
+FENCE_EXAMPLES = examples(
+    "mainstem transactions fence billing-1",
+    "mainstem transactions fence billing-1 billing-2 --yes  [dim]# does not ask[/dim]",
+)
+
+StartOffset = Annotated[
+    int | None,
+    typer.Option("--start-offset", metavar="OFFSET", min=0, help="Where the hanging transaction begins."),
+]
+ProducerId = Annotated[
+    int | None,
+    typer.Option("--producer-id", metavar="ID", min=0, help="In place of the offset, with both epochs."),
+]
+ProducerEpoch = Annotated[
+    int | None, typer.Option("--producer-epoch", metavar="N", min=0, max=32767, help="The producer's epoch.")
+]
+CoordinatorEpoch = Annotated[
+    int | None, typer.Option("--coordinator-epoch", metavar="N", min=-1, help="The coordinator's epoch.")
+]
+
+
+def abort(
+    topic: Topic,
+    partition: Partition,
+    start_offset: StartOffset = None,
+    producer_id: ProducerId = None,
+    producer_epoch: ProducerEpoch = None,
+    coordinator_epoch: CoordinatorEpoch = None,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Abort a hanging transaction in one partition; find-hanging shows which there are."""
+    spelt_out = (producer_id, producer_epoch, coordinator_epoch)
+    _check_choice(start_offset, spelt_out)
+    cluster = partial(cluster_metadata, admin_client(bootstrap), bootstrap)
+    where = existing_partition(cluster(), topic, partition)
+    with TransactionRequests(bootstrap) as requests:
+        if start_offset is not None:
+            marker = _hanging_at(requests, cluster, where, start_offset)
+        else:
+            marker = Marker(topic, partition, *(number for number in spelt_out if number is not None))
+        if sys.stdin.isatty() and not yes:
+            typer.confirm(
+                f"Abort the transaction of producer {marker.producer_id} in {topic}-{partition}?", abort=True
+            )
+        requests.abort(cluster, marker)
+    print(f"aborted the transaction of producer {marker.producer_id} in {topic}-{partition}")
+
+
+def _check_choice(start_offset: int | None, spelt_out: tuple[int | None, ...]) -> None:
+    """One of the two ways to say which transaction."""
+    given = [value is not None for value in spelt_out]
+    if (start_offset is None) == (not any(given)) or (any(given) and not all(given)):
+        raise CommandError(
+            "which transaction?" if start_offset is None else "--start-offset names the transaction already",
+            "give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch",
+            2,
+        )
+
+
+def _hanging_at(
+    requests: TransactionRequests, cluster: Cluster, where: TopicPartition, start_offset: int
+) -> Marker:
+    """The transaction that is open from there, if nobody else will end it."""
+    topic, partition = where
+    opened = [facts for facts in requests.producers(cluster, [where]) if facts.start_offset is not None]
+    found = [facts for facts in opened if facts.start_offset == start_offset]
+    if not found:
+        begins = ", ".join(str(facts.start_offset) for facts in opened)
+        raise CommandError(
+            f"no transaction in {topic}-{partition} is open from offset {start_offset}",
+            f"those that are open begin at {begins}" if opened else "no transaction is open there",
+        )
+    _refuse_what_is_known(requests, cluster, found[0])
+    return Marker(*where, found[0].producer_id, found[0].producer_epoch, found[0].coordinator_epoch)
+
+
+def _refuse_what_is_known(requests: TransactionRequests, cluster: Cluster, facts: ProducerFacts) -> None:
+    """A coordinator that knows of the transaction would still commit the other partitions of it."""
+    listed = requests.listed(cluster(), producer_ids=[facts.producer_id])
+    ids = {item.producer_id: item.transactional_id for item in listed}
+    if not forgotten([facts], ids, requests.described(ids.values())):
+        name = ids[facts.producer_id]
+        raise CommandError(
+            f"the transaction of {name} is not hanging: its coordinator will end it in all of its partitions",
+            f"`mainstem transactions fence {name}` makes it abort the transaction now",
+        )
+
+
+def fence(ids: Ids, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Shut out the producers that use these ids, and abort what they have open."""
+    names = list(dict.fromkeys(ids))
+    admin = admin_client(bootstrap)
+    failed: list[CommandError] = []
+    with TransactionRequests(bootstrap) as requests:
+        known = requests.described(names)
+        if sys.stdin.isatty() and not yes:
+            typer.confirm(f"Fence {', '.join(names)}? A producer in use will fail.", abort=True)
+        for name in names:
+            try:
+                if name not in known:
+                    existing = requests.listed(cluster_metadata(admin, bootstrap))
+                    raise no_such_id(name, (item.transactional_id for item in existing))
+                producer_id, epoch = requests.fence(known[name])
+                print(f"fenced {name}: producer {producer_id} goes on with epoch {epoch}", flush=True)
+            except CommandError as error:
+                say(f"not fenced: {error.message}")
+                failed.append(error)
+    if failed:
+        raise CommandError(f"{len(failed)} of {len(names)} ids are not fenced", failed[0].hint)

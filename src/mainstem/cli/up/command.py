@@ -1,0 +1,128 @@
+"""`mainstem up`: runs one broker in the foreground until SIGTERM or Ctrl-C.
+
+It is on the path from process start to a ready broker: it imports no typer, no rich and no client library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mainstem import logs
+from mainstem.cli.errors import CommandError, in_two_lines, report
+from mainstem.cli.up.banner import banner, ready_line
+from mainstem.cli.up.options import UpOptions, parse
+
+if TYPE_CHECKING:
+    from mainstem.broker.node import Node
+
+CHECK_DIRECTORY = "check that directory, or choose another one with --data"
+
+logger = logging.getLogger("mainstem.up")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Parse the command line of `up`, run the broker, return the exit code."""
+    try:
+        return run(parse(arguments))
+    except CommandError as error:
+        return report(error)
+
+
+def run(options: UpOptions) -> int:
+    """Run the broker as the options say; the temporary directory of --ephemeral does not outlive the call."""
+    logs.configure(options.log_level or "info", options.log_format)
+    signal.signal(signal.SIGTERM, _stop_before_ready)
+    temporary = (
+        Path(tempfile.mkdtemp(prefix="mainstem-")) if options.ephemeral and options.data is None else None
+    )
+    data_dir = temporary or (Path(options.data) if options.data is not None else None)
+    owner = _OwnerPipe() if options.owner_pipe else None
+    try:
+        return _serve(options, data_dir, owner)
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        elif options.ephemeral and data_dir is not None and owner is not None and owner.closed:
+            shutil.rmtree(data_dir, ignore_errors=True)
+
+
+def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) -> int:
+    from mainstem.broker import server
+    from mainstem.broker.errors import StartupError
+    from mainstem.cli.up.settings import configure
+
+    config, warnings = configure(options, data_dir)
+    for warning in warnings:
+        logger.warning(warning)
+
+    def on_ready(node: Node) -> None:
+        _obey_hangup()
+        if owner is not None:
+            owner.watch()
+        _announce(node, options)
+
+    try:
+        code = server.run(config, on_ready=on_ready, use_uvloop=options.uvloop)
+    except StartupError as error:
+        raise in_two_lines(str(error), CHECK_DIRECTORY) from None
+    except PermissionError as error:
+        raise CommandError(f"cannot use {error.filename}: {error.strerror}", CHECK_DIRECTORY) from None
+    except KeyboardInterrupt:
+        return 130
+    if code == 0 and sys.stdout.isatty():
+        with contextlib.suppress(OSError):  # the terminal may be gone: that is one of the ways to stop it
+            os.write(sys.stdout.fileno(), b"\n  stopped\n")
+    return code
+
+
+def _announce(node: Node, options: UpOptions) -> None:
+    listener = node.bound_listeners[0]
+    host = listener.advertised_host
+    bootstrap = f"{f'[{host}]' if ':' in host else host}:{listener.advertised_port}"
+    metrics_url = node.monitor.url if node.monitor is not None else None
+    data_dir = ",".join(os.path.abspath(directory) for directory in node.config.log_dirs())
+    if sys.stdout.isatty():
+        text = banner(bootstrap, data_dir, ephemeral=options.ephemeral, metrics_url=metrics_url)
+    else:
+        text = ready_line(bootstrap, node.config.get("node.id"), node.cluster_id, data_dir, metrics_url)
+    print(text, flush=True)
+
+
+def _stop_before_ready(_signal: int, _frame: object) -> None:
+    """A SIGTERM before the event loop has taken over the signals: leave through the `finally` blocks."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _obey_hangup() -> None:
+    """A closed terminal stops the broker as cleanly as SIGTERM; under nohup the signal stays ignored."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
+
+
+class _OwnerPipe:
+    """Standard input as a leash: when the program that holds its other end is gone, the broker goes too."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def watch(self) -> None:
+        """Start watching, in the running event loop; a pipe that closed during the start is seen at once."""
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._on_readable)
+
+    def _on_readable(self) -> None:
+        if os.read(sys.stdin.fileno(), 4096):
+            return
+        self.closed = True
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,56 @@
+"""The first requests for a coordinator: nobody is sent to one that is still being made."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.testing import Broker
+
+
+def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
+    async def main() -> None:
+        async with Broker.in_process() as broker:
+            node = broker.node
+            may_go_on = asyncio.Event()
+            make_logs = node.replicas.apply
+
+            async def make_logs_slowly(*arguments: Any) -> None:
+                await may_go_on.wait()
+                await make_logs(*arguments)
+
+            setattr(node.replicas, "apply", make_logs_slowly)  # noqa: B010 - typed, it could not be replaced
+            first = asyncio.create_task(node.groups.ensure_topic())
+            while CONSUMER_OFFSETS not in node.image.topics_by_name:
+                await asyncio.sleep(0.001)
+            second = asyncio.create_task(node.groups.ensure_topic())
+            await asyncio.sleep(0)
+            assert not second.done()
+            may_go_on.set()
+            await second
+            assert node.groups.partition_of("g") in node.groups.shell.partitions
+            await first
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_segments_of_internal_topics_are_not_smaller_than_any_topic_allows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        small = {"offsets.topic.segment.bytes": 1, "transaction.state.log.segment.bytes": 1000}
+        async with Broker.in_process(small) as broker:
+            await asyncio.gather(*(broker.node.groups.ensure_topic() for _ in range(6)))
+            await asyncio.gather(*(broker.node.transactions.ensure_topic() for _ in range(6)))
+            sizes = {
+                partition.topic: partition.log.config.segment_bytes
+                for partition in broker.node.replicas.all()
+            }
+            assert sizes == {CONSUMER_OFFSETS: 1 << 20, TRANSACTION_STATE: 1 << 20}
+            warnings = [entry.message for entry in caplog.records if entry.levelname == "WARNING"]
+            assert warnings == [
+                f"{name} is {asked}: 1048576 is taken, the least for a topic" for name, asked in small.items()
+            ]
+
+    asyncio.run(asyncio.wait_for(main(), 60))
