@@ -188,9 +188,7 @@ class Dispatcher:
                 learn_commit(self._node, connection, version, request, frame, start, end)
             answer = self._reply(ctx, api, response)
             if key in _HEARTBEATS and type(answer) is bytes:
-                from mainstem.broker.requests.heartbeat_fast_path import (
-                    learn_heartbeat,  # with the first member
-                )
+                from mainstem.broker.requests.heartbeat_fast_path import learn_heartbeat
 
                 learn_heartbeat(ctx, request, response, answer, frame, start, end)
             return answer
