@@ -1,9 +1,9 @@
 """Golden transcripts: what Apache Kafka answers to a list of requests, as text, checked in and compared.
 
 A scenario runs against Apache Kafka and against Mainstem; both must give the transcript that stands in
-`tests/interop/transcripts/`. Values that differ from run to run (names, ids, addresses, times) are written as
-stand-ins, and texts for people only as present or absent. To record anew from Apache Kafka, run the tests
-with MAINSTEM_RECORD_TRANSCRIPTS=1 and read the difference before committing it.
+`tests/interop/kafka_transcripts/recorded/`. Values that differ from run to run (names, ids, addresses, times)
+are written as stand-ins, and texts for people only as present or absent. To record anew from Apache Kafka,
+run the tests with MAINSTEM_RECORD_TRANSCRIPTS=1 and read the difference before committing it.
 """
 
 import os
@@ -26,7 +26,7 @@ from tests.support.target import Target
 from tests.support.wire import WireClient
 
 _SETTLED_SECONDS_MAX = 10
-_FOLDER = Path(__file__).parents[1] / "interop" / "transcripts"
+_FOLDER = Path(__file__).parents[1] / "interop" / "kafka_transcripts" / "recorded"
 # Texts for people: each broker has its own words, and Mainstem has them where Kafka leaves them out.
 _LEFT_OUT = {"throttle_time_ms", "error_message"}
 _TEXTS = {"documentation", "batch_index_error_message"}
