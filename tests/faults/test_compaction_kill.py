@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.testing import Broker
 from tests.support.target import Target
 

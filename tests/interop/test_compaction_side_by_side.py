@@ -15,7 +15,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from mainstem.records.batch import DELETE_HORIZON_MASK, BatchHeader, iter_headers
 from mainstem.records.record import Record, iter_records
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from tests.storage.cleaner.cleaning_helpers import clean
 from tests.storage.log_helpers import open_log
 from tests.support.kafka_peer import end_own_kafka, kafka_tool, start_own_kafka

@@ -16,7 +16,7 @@ from mainstem.cluster.snapshot import BOOTSTRAP_FILE, SnapshotId, read_snapshot
 from mainstem.config import BrokerConfig
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
-from mainstem.storage.checkpoints import PARTITION_METADATA
+from mainstem.storage.files.checkpoints import PARTITION_METADATA
 from tests.support.kafka_peer import kafka_tool
 from tests.support.target import Target
 

@@ -8,7 +8,8 @@ import pytest
 
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.storage.checkpoints import (
+from mainstem.storage.directories.log_manager import LogManager
+from mainstem.storage.files.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -17,9 +18,8 @@ from mainstem.storage.checkpoints import (
     write_offsets,
 )
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
-from mainstem.storage.log_manager import LogManager
+from tests.storage.directories.test_log_manager import loaded
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, read_batches
-from tests.storage.test_log_manager import loaded
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=300)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.storage.checkpoints import read_partition_metadata
+from mainstem.storage.files.checkpoints import read_partition_metadata
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, files, open_log, read_batches
 

@@ -7,7 +7,7 @@ from typing import Any
 from mainstem.config import LogConfig
 from mainstem.storage.environment import LogEnvironment
 from mainstem.storage.log import Log
-from mainstem.storage.segment import RELATIVE_OFFSET_MAX
+from mainstem.storage.segments.segment import RELATIVE_OFFSET_MAX
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, batch, files, open_log, read_batches
 
 HOUR_MS = 3_600_000

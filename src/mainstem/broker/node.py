@@ -45,9 +45,9 @@ from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopic
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
+from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
-from mainstem.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.groups import GroupCoordinators

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Required, TypedDict
 
 from mainstem.logs import about
 from mainstem.metrics import TimeHistogram
-from mainstem.storage.deletion import DeletionQueue
 from mainstem.storage.errors import is_passing, storage_error
-from mainstem.storage.file_range import HandleCache
+from mainstem.storage.files.deletion import DeletionQueue
+from mainstem.storage.files.file_range import HandleCache
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

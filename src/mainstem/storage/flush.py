@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from mainstem.storage.checkpoints import PARTITION_METADATA, sync_path
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import storage_error
+from mainstem.storage.files.checkpoints import PARTITION_METADATA, sync_path
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.producer_state import SNAPSHOT_SUFFIX
-from mainstem.storage.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
+from mainstem.storage.producers.producer_state import SNAPSHOT_SUFFIX
+from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
+from mainstem.storage.segments.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

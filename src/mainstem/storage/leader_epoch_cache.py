@@ -9,7 +9,7 @@ import os
 from bisect import bisect_right
 from pathlib import Path
 
-from mainstem.storage.checkpoints import (
+from mainstem.storage.files.checkpoints import (
     CheckpointError,
     format_entries,
     parse_entries,

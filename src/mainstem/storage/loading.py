@@ -10,16 +10,22 @@ from typing import Unpack
 
 from mainstem.config import LogConfig
 from mainstem.logs import about
-from mainstem.storage.checkpoints import read_partition_metadata, write_partition_metadata
 from mainstem.storage.cleaner.recovery import is_broken_off, recover_swaps
-from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
+from mainstem.storage.files.checkpoints import read_partition_metadata, write_partition_metadata
+from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.log import Log
-from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
+from mainstem.storage.producers.producer_state import ProducerState, snapshot_offsets, snapshot_path
+from mainstem.storage.producers.replay import rebuild_producer_state
+from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX, AbortedTransactions
 from mainstem.storage.recovery import list_segments, recover_log
-from mainstem.storage.replay import rebuild_producer_state
-from mainstem.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, AbortedTransactions
+from mainstem.storage.segments.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -23,18 +23,11 @@ from mainstem.records.batch import (
 )
 from mainstem.records.control import read_marker
 from mainstem.records.crc import crc32c
-from mainstem.storage import follower, reader, retention, transactions, truncation
+from mainstem.storage import follower, reader, retention, truncation
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.errors import is_passing
 from mainstem.storage.flush import FlushWork, plan_flush
-from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.producer_checks import check_producer
-from mainstem.storage.producer_state import ProducerState, snapshot_path, write_snapshot
-from mainstem.storage.results import AppendResult, ReadResult
-from mainstem.storage.rolling import roll, segment_for
-from mainstem.storage.segment import ROLL_UNDECIDED, Segment
-from mainstem.storage.transaction_index import AbortedTransactions
-from mainstem.storage.validation import (
+from mainstem.storage.incoming.validation import (
     CLIENT_ATTRIBUTES,
     Origin,
     Prepared,
@@ -42,7 +35,15 @@ from mainstem.storage.validation import (
     looks_into_records,
     rewrite_batch,
 )
-from mainstem.storage.verification import VerificationGuard
+from mainstem.storage.leader_epoch_cache import LeaderEpochCache
+from mainstem.storage.producers import transactions
+from mainstem.storage.producers.producer_checks import check_producer
+from mainstem.storage.producers.producer_state import ProducerState, snapshot_path, write_snapshot
+from mainstem.storage.producers.transaction_index import AbortedTransactions
+from mainstem.storage.producers.verification import VerificationGuard
+from mainstem.storage.results import AppendResult, ReadResult
+from mainstem.storage.rolling import roll, segment_for
+from mainstem.storage.segments.segment import ROLL_UNDECIDED, Segment
 from mainstem.storage.writer import write_all
 
 logger = logging.getLogger(__name__)

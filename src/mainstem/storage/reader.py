@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import BatchHeader
 from mainstem.records.record import Record, RecordError, iter_records
-from mainstem.storage.file_range import FileRange
+from mainstem.storage.files.file_range import FileRange
 from mainstem.storage.results import ReadResult
-from mainstem.storage.scan import CorruptSegmentError, iter_batch_headers
-from mainstem.storage.segment import Segment
+from mainstem.storage.segments.scan import CorruptSegmentError, iter_batch_headers
+from mainstem.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

@@ -22,30 +22,30 @@ from mainstem.records.batch import (
 )
 from mainstem.records.control import read_marker
 from mainstem.records.crc import crc32c
-from mainstem.storage.deletion import remove_path
-from mainstem.storage.file_range import HandleCache
+from mainstem.storage.files.deletion import remove_path
+from mainstem.storage.files.file_range import HandleCache
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
-from mainstem.storage.producer_state import (
+from mainstem.storage.producers.producer_state import (
     ProducerState,
     snapshot_offsets,
     snapshot_path,
     write_snapshot,
 )
-from mainstem.storage.replay import producer_state_at, rebuild_producer_state, replay
-from mainstem.storage.scan import CorruptSegmentError
-from mainstem.storage.segment import (
+from mainstem.storage.producers.replay import producer_state_at, rebuild_producer_state, replay
+from mainstem.storage.producers.transaction_index import (
+    TXN_INDEX_SUFFIX,
+    AbortedTransaction,
+    index_is_sane,
+    write_entries,
+)
+from mainstem.storage.segments.scan import CorruptSegmentError
+from mainstem.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     RELATIVE_OFFSET_MAX,
     TIME_INDEX_SUFFIX,
     IndexBuilder,
     Segment,
-)
-from mainstem.storage.transaction_index import (
-    TXN_INDEX_SUFFIX,
-    AbortedTransaction,
-    index_is_sane,
-    write_entries,
 )
 
 logger = logging.getLogger(__name__)

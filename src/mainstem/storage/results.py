@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from mainstem.storage.file_range import FileRange
+from mainstem.storage.files.file_range import FileRange
 
 
 class AppendResult(Struct, gc=False):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.storage.segment import Segment
+from mainstem.storage.segments.segment import Segment
 from mainstem.storage.truncation import remove_segment
 
 if TYPE_CHECKING:

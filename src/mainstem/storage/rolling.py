@@ -7,8 +7,8 @@ or that nobody has worked the numbers out yet.
 from typing import TYPE_CHECKING
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.storage.producer_state import write_snapshot
-from mainstem.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from mainstem.storage.producers.producer_state import write_snapshot
+from mainstem.storage.segments.segment import RELATIVE_OFFSET_MAX, Segment
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

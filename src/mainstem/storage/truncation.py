@@ -5,10 +5,10 @@ import os
 from typing import TYPE_CHECKING
 
 from mainstem.logs import about
-from mainstem.storage.producer_state import ProducerState, snapshot_offsets, snapshot_path
-from mainstem.storage.replay import rebuild_producer_state
+from mainstem.storage.producers.producer_state import ProducerState, snapshot_offsets, snapshot_path
+from mainstem.storage.producers.replay import rebuild_producer_state
+from mainstem.storage.producers.transactions import truncate_index
 from mainstem.storage.rolling import new_segment
-from mainstem.storage.transactions import truncate_index
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

@@ -7,9 +7,9 @@ cut off again first; when even that fails, the directory is offline.
 import os
 from typing import TYPE_CHECKING, NoReturn
 
-from mainstem.storage.block_reserve import FIRST_RESERVE_AT, reserve_from
-from mainstem.storage.file_range import FileHandle
-from mainstem.storage.segment import ROLL_UNDECIDED, Segment
+from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT, reserve_from
+from mainstem.storage.files.file_range import FileHandle
+from mainstem.storage.segments.segment import ROLL_UNDECIDED, Segment
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

@@ -7,7 +7,7 @@ import pytest
 
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import iter_headers
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
+from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, eventually, fetch, partition_of, unique_name

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.testing import Broker
 from tests.support.clients import Message, read_confluent, write_confluent
 from tests.support.target import Target

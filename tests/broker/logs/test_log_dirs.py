@@ -19,7 +19,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import iter_headers
 from mainstem.records.record import Record, build_batch, iter_records
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.testing import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.apis.test_administration import BROKER, SET, delete

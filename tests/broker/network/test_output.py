@@ -11,7 +11,7 @@ import pytest
 
 from mainstem.broker.network import output as output_module
 from mainstem.broker.network.output import Chunk, OutputQueue, Turn
-from mainstem.storage.file_range import FileHandle, FileRange
+from mainstem.storage.files.file_range import FileHandle, FileRange
 
 
 class Wire:

@@ -12,9 +12,9 @@ from mainstem.records.batch import read_header
 from mainstem.records.compression import Codec
 from mainstem.records.control import ControlType, build_control_batch, end_txn_value
 from mainstem.records.record import Record, build_batch
-from mainstem.storage.checkpoints import RECOVERY_POINTS, write_offsets, write_partition_metadata
-from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY
-from mainstem.storage.producer_state import ProducerState, write_snapshot
+from mainstem.storage.files.checkpoints import RECOVERY_POINTS, write_offsets, write_partition_metadata
+from mainstem.storage.producers.producer_state import ProducerState, write_snapshot
+from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
 from tests.cli.command import run_command
 
 TIME_MS = 1_800_000_000_000

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.testing import Broker
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(400)]

@@ -14,13 +14,13 @@ from mainstem.records.columnar.checksum import checksum
 from mainstem.records.columnar.key_map import ENTRY_BYTES, ENTRY_WORDS, hash_of
 from mainstem.records.crc import crc32c
 from mainstem.records.record import Record, build_batch
-from mainstem.storage.checkpoints import CLEANER_OFFSETS
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
 from mainstem.storage.cleaner.keys import KeyMap
 from mainstem.storage.cleaner.throttle import Throttle
+from mainstem.storage.directories.log_manager import LogManager
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS
 from mainstem.storage.log import Log
-from mainstem.storage.log_manager import LogManager
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append
 
 

@@ -30,12 +30,12 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import is_transactional, is_zstd
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.storage.errors import InvalidRecordError
-from mainstem.storage.heavy_batch import HeavyBatch, is_heavy
+from mainstem.storage.incoming.heavy_batch import HeavyBatch, is_heavy
 from mainstem.storage.log import Log
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.transaction_verification import Verification
-    from mainstem.storage.verification import VerificationGuard
+    from mainstem.storage.producers.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from mainstem.records.batch import NO_SEQUENCE
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.storage.verification import VerificationGuard
+    from mainstem.storage.producers.verification import VerificationGuard
 
 _LOADING_VERSION = 2  # clients of versions before it stop at COORDINATOR_LOAD_IN_PROGRESS
 _ADDING_VERSION = 5

@@ -15,7 +15,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from mainstem.storage.log_dir import LogDir
+from mainstem.storage.directories.log_dir import LogDir
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:

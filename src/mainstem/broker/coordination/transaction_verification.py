@@ -13,7 +13,7 @@ from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.transaction.known_errors import PRODUCE, as_known
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import NO_PRODUCER_ID, PRODUCER_ID_POSITION, read_header
-from mainstem.storage.verification import VerificationGuard
+from mainstem.storage.producers.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.transactions import Verdicts

@@ -10,10 +10,10 @@ from typing import Final
 
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
-from mainstem.storage.deletion import remove_if_there
-from mainstem.storage.index_repair import EXIT_DAMAGED, command, result_path
+from mainstem.storage.files.deletion import remove_if_there
 from mainstem.storage.log import Log
-from mainstem.storage.transactions import cannot_repair
+from mainstem.storage.producers.index_repair import EXIT_DAMAGED, command, result_path
+from mainstem.storage.producers.transactions import cannot_repair
 
 logger = logging.getLogger(__name__)
 

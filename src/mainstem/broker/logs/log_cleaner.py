@@ -23,7 +23,7 @@ from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Finished, Limits, job_for
 from mainstem.storage.cleaner.selection import Candidate, examine, filthiest_last
 from mainstem.storage.log import Log
-from mainstem.storage.segment import Segment
+from mainstem.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from mainstem.broker.logs.partition import Partition
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.storage.directories.log_dir import FUTURE_SUFFIX, LogDir
+from mainstem.storage.directories.moving import PIECE_BYTES, CopyWork, LogMove, MoveCancelledError
 from mainstem.storage.errors import storage_error
-from mainstem.storage.log_dir import FUTURE_SUFFIX, LogDir
-from mainstem.storage.moving import PIECE_BYTES, CopyWork, LogMove, MoveCancelledError
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node

@@ -12,7 +12,7 @@ from mainstem.broker.logs.log_cleaner import LogCleaner
 from mainstem.broker.logs.retention import remove_old_segments
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
-from mainstem.storage.deletion import remove_path
+from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.log import Log
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.flush import FlushWork
+from mainstem.storage.incoming.validation import Prepared
 from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
-from mainstem.storage.validation import Prepared
-from mainstem.storage.verification import VerificationGuard
+from mainstem.storage.producers.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 

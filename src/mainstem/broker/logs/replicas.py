@@ -14,8 +14,8 @@ from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
 from mainstem.config import BrokerConfig, LogConfig, topic_log_config
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
+from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
-from mainstem.storage.log_manager import LogManager
 
 _LOGS_PER_TURN = 32
 

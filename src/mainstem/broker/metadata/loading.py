@@ -45,8 +45,8 @@ from mainstem.cluster.topics_delta import ReplayError
 from mainstem.config import BrokerConfig, LogConfig
 from mainstem.protocol.errors import KafkaError, ProtocolError
 from mainstem.protocol.uuids import ONE_UUID
-from mainstem.storage.checkpoints import write_atomically
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment
+from mainstem.storage.files.checkpoints import write_atomically
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from mainstem.cluster.records import MetadataRecord
 from mainstem.cluster.snapshot import SnapshotId, snapshot_batches, snapshot_id
 from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import KafkaError
-from mainstem.storage.deletion import remove_path
 from mainstem.storage.environment import DirectoryHealth
+from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)

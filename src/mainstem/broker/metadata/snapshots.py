@@ -12,7 +12,7 @@ from pathlib import Path
 from mainstem.cluster.snapshot import SUFFIX, Snapshot, SnapshotId, read_snapshot
 from mainstem.cluster.topics_delta import ReplayError
 from mainstem.protocol.errors import ProtocolError
-from mainstem.storage.checkpoints import sync_path
+from mainstem.storage.files.checkpoints import sync_path
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection,
 from mainstem.broker.network.output import Chunk
 from mainstem.broker.requests.produce_fast_path import SMALL_BYTES_MAX
 from mainstem.metrics import TimeHistogram
-from mainstem.storage.file_range import FileRange
+from mainstem.storage.files.file_range import FileRange
 
 _KEYS: Final = 256
 _PRODUCE: Final = 0

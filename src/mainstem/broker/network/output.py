@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 
 from mainstem.metrics import TimeHistogram
-from mainstem.storage.file_range import FileRange
+from mainstem.storage.files.file_range import FileRange
 
 Chunk = bytes | bytearray | memoryview | FileRange
 

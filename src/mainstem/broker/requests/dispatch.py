@@ -24,7 +24,7 @@ from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import ProduceResponse
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.headers import decode_request_header, encode_response_header
-from mainstem.storage.file_range import FileRange
+from mainstem.storage.files.file_range import FileRange
 
 if TYPE_CHECKING:
     from mainstem.broker.monitoring.meters import Meters, RequestMeter

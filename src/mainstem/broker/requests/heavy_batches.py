@@ -10,7 +10,7 @@ from typing import Final
 
 from mainstem.broker.network.buffers import RequestMemory
 from mainstem.broker.slices import Slices
-from mainstem.storage.heavy_batch import HeavyBatch
+from mainstem.storage.incoming.heavy_batch import HeavyBatch
 
 _AT_ONCE_MAX: Final = 2
 

@@ -25,7 +25,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.headers import encode_response_header, is_flexible
 from mainstem.protocol.primitives import write_uvarint
 from mainstem.records.batch import is_transactional
-from mainstem.storage.heavy_batch import is_heavy
+from mainstem.storage.incoming.heavy_batch import is_heavy
 from mainstem.storage.results import AppendResult
 
 if TYPE_CHECKING:

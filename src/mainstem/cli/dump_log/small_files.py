@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mainstem.cli.dump_log.entry import Entry
-from mainstem.storage.checkpoints import (
+from mainstem.storage.files.checkpoints import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -19,10 +19,10 @@ from mainstem.storage.checkpoints import (
     parse_entries,
     read_offsets,
 )
-from mainstem.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
-from mainstem.storage.producer_state import ProducerState
-from mainstem.storage.transaction_index import ENTRY as ABORTED_ENTRY
+from mainstem.storage.producers.producer_state import ProducerState
+from mainstem.storage.producers.transaction_index import ENTRY as ABORTED_ENTRY
+from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
 
 Reader = Callable[[Path], Iterator[Entry]]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from itertools import count
 from threading import Lock
 
-from mainstem.storage.checkpoints import CLEANER_OFFSETS, TopicPartition, write_offsets
+from mainstem.storage.directories.log_dir import LogDir
+from mainstem.storage.directories.log_manager import LogManager
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, TopicPartition, write_offsets
 from mainstem.storage.log import Log
-from mainstem.storage.log_dir import LogDir
-from mainstem.storage.log_manager import LogManager
 
 
 class CleanerCheckpoint:

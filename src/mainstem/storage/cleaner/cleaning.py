@@ -20,7 +20,6 @@ from mainstem.records.batch import (
 from mainstem.records.columnar import index_entries, retain
 from mainstem.records.columnar.errors import OK, REASONS, CorruptRecordsError
 from mainstem.records.columnar.layout import Bytes, Int64s, Table
-from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.cleaner.grouping import SegmentSizes, group_segments
 from mainstem.storage.cleaner.jobs import CleanedGroup, Finished, Job
 from mainstem.storage.cleaner.keys import KeyMap
@@ -28,9 +27,10 @@ from mainstem.storage.cleaner.reading import Piece, PieceReader
 from mainstem.storage.cleaner.throttle import Throttle
 from mainstem.storage.cleaner.transactions import TransactionTracker
 from mainstem.storage.cleaner.writing import CleanedSegment
-from mainstem.storage.index import OFFSET_ENTRY, SparseIndex
-from mainstem.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from mainstem.storage.transaction_index import AbortedTransaction, read_entries
+from mainstem.storage.files.checkpoints import sync_path
+from mainstem.storage.producers.transaction_index import AbortedTransaction, read_entries
+from mainstem.storage.segments.index import OFFSET_ENTRY, SparseIndex
+from mainstem.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 
 _EPOCH = struct.Struct(">h")
 _BUFFER_BYTES_MIN = 64 * 1024

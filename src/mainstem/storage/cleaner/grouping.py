@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mainstem.storage.segment import RELATIVE_OFFSET_MAX
+from mainstem.storage.segments.segment import RELATIVE_OFFSET_MAX
 
 
 class SegmentSizes(NamedTuple):

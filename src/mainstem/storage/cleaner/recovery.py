@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mainstem.storage.checkpoints import sync_path
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
 from mainstem.storage.cleaner.swap import FILE_SUFFIXES, Replacement, stem, throw_away
-from mainstem.storage.deletion import remove_if_there
-from mainstem.storage.scan import iter_batch_headers
-from mainstem.storage.segment import LOG_SUFFIX
+from mainstem.storage.files.checkpoints import sync_path
+from mainstem.storage.files.deletion import remove_if_there
+from mainstem.storage.segments.scan import iter_batch_headers
+from mainstem.storage.segments.segment import LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
 

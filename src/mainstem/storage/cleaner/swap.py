@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from mainstem.storage.checkpoints import sync_path, write_atomically
 from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
-from mainstem.storage.deletion import remove_if_there
-from mainstem.storage.segment import (
+from mainstem.storage.files.checkpoints import sync_path, write_atomically
+from mainstem.storage.files.deletion import remove_if_there
+from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
+from mainstem.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
     Segment,
 )
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log

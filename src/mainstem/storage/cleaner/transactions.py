@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterable
 
 from mainstem.records.control import ControlType
-from mainstem.storage.transaction_index import AbortedTransaction
+from mainstem.storage.producers.transaction_index import AbortedTransaction
 
 
 class TransactionTracker:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from mainstem.storage.cleaner.cleaning import Cleaning
 from mainstem.storage.cleaner.jobs import Answer, Failed, read_job, to_line
 from mainstem.storage.errors import is_passing
-from mainstem.storage.transaction_index import CorruptIndexError
+from mainstem.storage.producers.transaction_index import CorruptIndexError
 
 _NICENESS = 10
 

@@ -12,8 +12,8 @@ from mainstem.records.columnar.layout import Bytes, Int64s, Table
 from mainstem.records.compression import Codec, compress
 from mainstem.records.record import assemble
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX
-from mainstem.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
-from mainstem.storage.transaction_index import TXN_INDEX_SUFFIX, AbortedTransaction, write_entries
+from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX, AbortedTransaction, write_entries
+from mainstem.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
 
 _OFFSET_ENTRIES = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRIES = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])

@@ -1,0 +1,1 @@
+"""Files as the log uses them: handles that close themselves, reserved blocks, small text files, deletion."""
