@@ -2,22 +2,7 @@
 
 import pytest
 
-from mainstem.config.definition import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    LIST,
-    LONG,
-    PASSWORD,
-    SHORT,
-    STRING,
-    ConfigError,
-    ConfigType,
-    Setting,
-    Value,
-    java_double,
-    split_list,
-)
+from mainstem.config.definition import ConfigError, ConfigType, Setting, Value, java_double, split_list
 from mainstem.config.validators import Validator, at_least, between
 
 
@@ -28,17 +13,17 @@ def _setting(kind: ConfigType, valid: Validator | None = None) -> Setting:
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (INT, " 42 ", 42),
-        (INT, "+7", 7),
-        (LONG, "-9223372036854775808", -(2**63)),
-        (SHORT, "32767", 32767),
-        (BOOLEAN, "TRUE", True),
-        (BOOLEAN, " false", False),
-        (DOUBLE, "1e3", 1000.0),
-        (STRING, "  text ", "text"),
-        (PASSWORD, " secret ", " secret "),
-        (LIST, "a, b ,c", ("a", "b", "c")),
-        (LIST, "  ", ()),
+        (ConfigType.INT, " 42 ", 42),
+        (ConfigType.INT, "+7", 7),
+        (ConfigType.LONG, "-9223372036854775808", -(2**63)),
+        (ConfigType.SHORT, "32767", 32767),
+        (ConfigType.BOOLEAN, "TRUE", True),
+        (ConfigType.BOOLEAN, " false", False),
+        (ConfigType.DOUBLE, "1e3", 1000.0),
+        (ConfigType.STRING, "  text ", "text"),
+        (ConfigType.PASSWORD, " secret ", " secret "),
+        (ConfigType.LIST, "a, b ,c", ("a", "b", "c")),
+        (ConfigType.LIST, "  ", ()),
     ],
 )
 def test_text_becomes_a_typed_value(kind: ConfigType, text: str, value: Value) -> None:
@@ -50,20 +35,20 @@ def test_text_becomes_a_typed_value(kind: ConfigType, text: str, value: Value) -
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (INT, "2147483648"),
-        (LONG, "9223372036854775808"),
-        (LONG, "9" * 5000),
-        (SHORT, "-32769"),
-        (INT, "1_000"),
-        (INT, "5.0"),
-        (INT, ""),
-        (INT, "-"),
-        (INT, "\u0665"),
-        (BOOLEAN, "yes"),
-        (BOOLEAN, ""),
-        (DOUBLE, "1_0"),
-        (DOUBLE, "half"),
-        (DOUBLE, "\u0665"),
+        (ConfigType.INT, "2147483648"),
+        (ConfigType.LONG, "9223372036854775808"),
+        (ConfigType.LONG, "9" * 5000),
+        (ConfigType.SHORT, "-32769"),
+        (ConfigType.INT, "1_000"),
+        (ConfigType.INT, "5.0"),
+        (ConfigType.INT, ""),
+        (ConfigType.INT, "-"),
+        (ConfigType.INT, "\u0665"),
+        (ConfigType.BOOLEAN, "yes"),
+        (ConfigType.BOOLEAN, ""),
+        (ConfigType.DOUBLE, "1_0"),
+        (ConfigType.DOUBLE, "half"),
+        (ConfigType.DOUBLE, "\u0665"),
     ],
 )
 def test_text_of_the_wrong_type_is_refused_with_the_settings_name(kind: ConfigType, text: str) -> None:
@@ -81,19 +66,19 @@ def test_numbers_that_are_not_finite_are_refused_with_the_range(
     text: str, valid: Validator | None, allowed: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
-        _setting(DOUBLE, valid).parse(text)
+        _setting(ConfigType.DOUBLE, valid).parse(text)
     assert raised.value.message == f"some.name: {text} is not a finite number; allowed: {allowed}"
 
 
 def test_a_value_out_of_range_is_refused_with_name_value_and_range() -> None:
     with pytest.raises(ConfigError) as raised:
-        _setting(INT, between(1, 17)).parse("18")
+        _setting(ConfigType.INT, between(1, 17)).parse("18")
     assert raised.value.message == "some.name: 18 is out of range; allowed: 1 to 17"
 
 
 def test_a_value_that_the_type_cannot_hold_is_refused_with_the_settings_own_range() -> None:
     with pytest.raises(ConfigError) as raised:
-        _setting(INT, at_least(1)).parse("99999999999")
+        _setting(ConfigType.INT, at_least(1)).parse("99999999999")
     assert raised.value.message == "some.name: 99999999999 is out of range; allowed: 1 or more"
 
 
@@ -115,7 +100,7 @@ def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> Non
 
 
 def test_typed_values_are_written_as_kafka_writes_them() -> None:
-    setting = _setting(STRING)
+    setting = _setting(ConfigType.STRING)
     assert [setting.format(value) for value in (None, True, False, 5, ("a", "b"), (), "x")] == [
         None,
         "true",
@@ -128,8 +113,8 @@ def test_typed_values_are_written_as_kafka_writes_them() -> None:
 
 
 def test_only_passwords_are_sensitive() -> None:
-    assert _setting(PASSWORD).sensitive
-    assert not _setting(STRING).sensitive
+    assert _setting(ConfigType.PASSWORD).sensitive
+    assert not _setting(ConfigType.STRING).sensitive
 
 
 def test_blank_items_of_a_list_are_kept_for_the_validator_to_refuse() -> None:

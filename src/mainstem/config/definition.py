@@ -69,21 +69,8 @@ class UpdateMode(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
-BOOLEAN = ConfigType.BOOLEAN
-STRING = ConfigType.STRING
-INT = ConfigType.INT
-SHORT = ConfigType.SHORT
-LONG = ConfigType.LONG
-DOUBLE = ConfigType.DOUBLE
-LIST = ConfigType.LIST
-CLASS = ConfigType.CLASS
-PASSWORD = ConfigType.PASSWORD
-
 # The end of the documentation of every such setting, by which it is known to a client too.
 NOT_ACTED_ON = "Mainstem does not act on this setting."
-
-PER_BROKER = UpdateMode.PER_BROKER
-CLUSTER_WIDE = UpdateMode.CLUSTER_WIDE
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1

@@ -1,10 +1,11 @@
-"""Writes docs/configuration.md from the declarations: `python -m mainstem.config.docs docs/configuration.md`.
+"""Writes the pages about settings from the declarations: `python -m mainstem.config.docs docs`.
 
-The page says nothing about a setting that its declaration does not say. Without an argument it is printed.
+docs/configuration.md has the settings that are acted on, docs/configuration-others.md the rest. The pages say
+nothing about a setting that its declaration does not say.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from mainstem.config.definition import INT64_MAX, Scope, Setting, UpdateMode
@@ -24,10 +25,12 @@ Mainstem's settings carry the names, types, defaults and ranges of Apache Kafka 
 - `replication.factor` is understood as `default.replication.factor`, and `unclean.leader.election` as
   `unclean.leader.election.enable`.
 
-*Acted on* says whether Mainstem does what the setting asks for. *Altered* says whether a running broker takes
-a new value: for one broker (`per-broker`), also for all brokers at once (`cluster-wide`), or not at all
-(`read-only`).
-This page is made from the declarations in `src/mainstem/config/tables` by `python -m mainstem.config.docs`.
+This page has the settings that Mainstem acts on. The others, which are kept and shown but change nothing or
+are refused, are in [configuration-others.md](configuration-others.md). *Altered* says whether a running
+broker takes a new value: for one broker (`per-broker`), also for all brokers at once (`cluster-wide`), or not
+at all (`read-only`).
+Both pages are made from the declarations in `src/mainstem/config/tables` by
+`python -m mainstem.config.docs docs`.
 
 ## Settings of a running broker
 
@@ -57,60 +60,59 @@ config describe NAME --topic TOPIC` shows all of them.
   without them would lose what they were set for.
 """
 
-_TOPIC_HEAD = """\
-## Topics
+_OTHERS_HEAD = """\
+# Settings that are not acted on
 
+Apache Kafka 4.3 has these settings too. Mainstem knows their types, defaults and ranges, checks, keeps and
+shows them, and does not do what they ask for; a warning says so when one is given. Those that would protect
+something, and `remote.storage.enable=true`, are refused instead. The settings that are acted on, and how
+settings are given and altered, are in [configuration.md](configuration.md).
+"""
+
+_TOPICS = """\
 A topic without a setting of its own takes the broker's. Any of these can be given when a topic is created and
 altered later.
-
-| Setting | Type | Default | Allowed | From the broker's | Acted on | What it is |
-| --- | --- | --- | --- | --- | --- | --- |
 """
 
-_GROUPS_HEAD = """\
-## Groups
-
+_GROUPS = """\
 A group without a setting of its own takes the broker's. Any of these can be altered for one group, within the
 broker's bounds (`group.consumer.min.session.timeout.ms` and so on).
-
-| Setting | Type | Default | Allowed | From the broker's | Acted on | What it is |
-| --- | --- | --- | --- | --- | --- | --- |
-"""
-
-_SUBJECT_HEAD = """\
-| Setting | Type | Default | Allowed | Altered | Acted on | What it is |
-| --- | --- | --- | --- | --- | --- | --- |
 """
 
 
-def page() -> str:
-    """The whole page."""
-    return "".join(_parts())
+def pages() -> dict[str, str]:
+    """The text of each page by its file's name."""
+    return {
+        "configuration.md": _HEAD + "".join(_subjects(acted_on=True)),
+        "configuration-others.md": _OTHERS_HEAD + "".join(_subjects(acted_on=False)),
+    }
 
 
-def _parts() -> Iterator[str]:
-    yield _HEAD
-    yield f"\n{_TOPIC_HEAD}"
-    yield from _rows(TOPIC_SETTINGS.values())
-    yield f"\n{_GROUPS_HEAD}"
-    yield from _rows(GROUP_SETTINGS.values())
-    for title, settings in BROKER_GROUPS:
-        yield f"\n## {title}\n\n{_SUBJECT_HEAD}"
-        yield from _rows(settings)
+def _subjects(*, acted_on: bool) -> Iterator[str]:
+    groups = [("Topics", _TOPICS, tuple(TOPIC_SETTINGS.values()))]
+    groups.append(("Groups", _GROUPS, tuple(GROUP_SETTINGS.values())))
+    groups.extend((title, "", settings) for title, settings in BROKER_GROUPS)
+    for title, text, declared in groups:
+        settings = [setting for setting in declared if setting.acted_on is acted_on]
+        if settings:
+            yield f"\n## {title}\n\n{text}" + ("\n" if text else "") + _table(settings)
 
 
-def _rows(settings: Iterable[Setting]) -> Iterator[str]:
-    for setting in settings:
-        cells = (
+def _table(settings: list[Setting]) -> str:
+    origin = "Altered" if settings[0].scope is Scope.BROKER else "From the broker's"
+    rows = [("Setting", "Type", "Default", "Allowed", origin, "What it is"), ("---",) * 6]
+    rows.extend(
+        (
             f"`{setting.name}`",
             setting.type.name.lower(),
             _default(setting),
             setting.allowed().replace("|", "\\|"),
             _altered(setting) if setting.scope is Scope.BROKER else _inheritance(setting),
-            "yes" if setting.acted_on else "no",
             setting.doc,
         )
-        yield "| " + " | ".join(cells) + " |\n"
+        for setting in settings
+    )
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
 def _altered(setting: Setting) -> str:
@@ -129,7 +131,5 @@ def _default(setting: Setting) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(page(), encoding="utf-8")
-    else:
-        sys.stdout.write(page())
+    for _name, _text in pages().items():
+        (Path(sys.argv[1]) / _name).write_text(_text, encoding="utf-8")

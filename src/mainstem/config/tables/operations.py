@@ -1,48 +1,18 @@
-"""Settings: metrics, telemetry and external values.
+"""Settings: metrics, telemetry and external values. Declarations only."""
 
-Declarations only: nothing here may read a value or act on one.
-"""
-
-from mainstem.config.definition import CLUSTER_WIDE, INT, LIST, LONG, STRING, Setting
+from mainstem.config.row import CLUSTER_WIDE, INT, LIST, LONG, STRING
 from mainstem.config.validators import Items, at_least
 
 SETTINGS = (
-    Setting(
-        "metric.reporters",
-        LIST,
-        ("org.apache.kafka.common.metrics.JmxReporter",),
-        "Java classes that report metrics.",
-        Items(),
-        update=CLUSTER_WIDE,
-    ),
-    Setting(
-        "metrics.num.samples", INT, 2, "The number of samples that a metric is computed over.", at_least(1)
-    ),
-    Setting("metrics.sample.window.ms", LONG, 30000, "The length of a sample of a metric.", at_least(1)),
-    Setting("metrics.recording.level", STRING, "INFO", "How detailed the metrics are."),
-    Setting(
-        "kafka.metrics.reporters", LIST, (), "Java classes that report the older kind of metrics.", Items()
-    ),
-    Setting(
-        "kafka.metrics.polling.interval.secs",
-        INT,
-        10,
-        "How often the older kind of metrics is reported.",
-        at_least(1),
-    ),
-    Setting(
-        "telemetry.max.bytes",
-        INT,
-        1048576,
-        "The most bytes of metrics that a client may push at a time.",
-        at_least(1),
-    ),
-    Setting(
-        "config.providers",
-        LIST,
-        (),
-        "Java classes that fill in values from outside.",
-        Items(),
-        update=CLUSTER_WIDE,
-    ),
+    LIST("metric.reporters", ("org.apache.kafka.common.metrics.JmxReporter",), Items(), CLUSTER_WIDE,
+        doc="Java classes that report metrics."),
+    INT("metrics.num.samples", 2, at_least(1), doc="The number of samples that a metric is computed over."),
+    LONG("metrics.sample.window.ms", 30000, at_least(1), doc="The length of a sample of a metric."),
+    STRING("metrics.recording.level", "INFO", doc="How detailed the metrics are."),
+    LIST("kafka.metrics.reporters", (), Items(), doc="Java classes that report the older kind of metrics."),
+    INT("kafka.metrics.polling.interval.secs", 10, at_least(1),
+        doc="How often the older kind of metrics is reported."),
+    INT("telemetry.max.bytes", 1048576, at_least(1),
+        doc="The most bytes of metrics that a client may push at a time."),
+    LIST("config.providers", (), Items(), CLUSTER_WIDE, doc="Java classes that fill in values from outside."),
 )

@@ -1,107 +1,35 @@
-"""Settings: limits on what clients and replication may use.
+"""Settings: limits on what clients and replication may use. Declarations only."""
 
-Declarations only: nothing here may read a value or act on one.
-"""
-
-from mainstem.config.definition import CLASS, CLUSTER_WIDE, INT, INT64_MAX, LONG, Setting
+from mainstem.config.definition import INT64_MAX
+from mainstem.config.row import ACTED_ON, CLASS, CLUSTER_WIDE, INT, LONG, UNLISTED
 from mainstem.config.validators import at_least
 
 SETTINGS = (
-    Setting(
-        "quota.window.num",
-        INT,
-        11,
-        "The number of samples that client quotas are measured over.",
-        at_least(1),
-    ),
-    Setting("quota.window.size.seconds", INT, 1, "The length of a sample of client quotas.", at_least(1)),
-    Setting(
-        "replication.quota.window.num",
-        INT,
-        11,
-        "The number of samples that replication quotas are measured over.",
-        at_least(1),
-    ),
-    Setting(
-        "replication.quota.window.size.seconds",
-        INT,
-        1,
-        "The length of a sample of replication quotas.",
-        at_least(1),
-    ),
-    Setting(
-        "alter.log.dirs.replication.quota.window.num",
-        INT,
-        11,
-        "The number of samples for quotas on moves between directories.",
-        at_least(1),
-    ),
-    Setting(
-        "alter.log.dirs.replication.quota.window.size.seconds",
-        INT,
-        1,
-        "The length of a sample for quotas on moves between directories.",
-        at_least(1),
-    ),
-    Setting(
-        "controller.quota.window.num",
-        INT,
-        11,
-        "The number of samples that controller mutation quotas are measured over.",
-        at_least(1),
-    ),
-    Setting(
-        "controller.quota.window.size.seconds",
-        INT,
-        1,
-        "The length of a sample of controller mutation quotas.",
-        at_least(1),
-    ),
-    Setting(
-        "client.quota.callback.class", CLASS, None, "A Java class that decides the quota of each client."
-    ),
-    Setting(
-        "quota.producer.default",
-        LONG,
-        INT64_MAX,
-        "The bytes per second that a producer without a quota of its own may send.",
-        at_least(1),
-        listed=False,
-    ),
-    Setting(
-        "quota.consumer.default",
-        LONG,
-        INT64_MAX,
-        "The bytes per second that a consumer without a quota of its own may fetch.",
-        at_least(1),
-        listed=False,
-    ),
-    Setting(
-        "leader.replication.throttled.rate",
-        LONG,
-        INT64_MAX,
-        "The bytes per second that a leader sends to throttled replicas.",
-        at_least(0),
-        update=CLUSTER_WIDE,
-        listed=False,
-    ),
-    Setting(
-        "follower.replication.throttled.rate",
-        LONG,
-        INT64_MAX,
-        "The bytes per second that a follower fetches for throttled replicas.",
-        at_least(0),
-        update=CLUSTER_WIDE,
-        listed=False,
-    ),
-    Setting(
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-        LONG,
-        INT64_MAX,
-        "The bytes per second that moves between directories may use.",
-        at_least(0),
-        update=CLUSTER_WIDE,
-        acted_on=True,
-        listed=False,
-    ),
+    INT("quota.window.num", 11, at_least(1),
+        doc="The number of samples that client quotas are measured over."),
+    INT("quota.window.size.seconds", 1, at_least(1), doc="The length of a sample of client quotas."),
+    INT("replication.quota.window.num", 11, at_least(1),
+        doc="The number of samples that replication quotas are measured over."),
+    INT("replication.quota.window.size.seconds", 1, at_least(1),
+        doc="The length of a sample of replication quotas."),
+    INT("alter.log.dirs.replication.quota.window.num", 11, at_least(1),
+        doc="The number of samples for quotas on moves between directories."),
+    INT("alter.log.dirs.replication.quota.window.size.seconds", 1, at_least(1),
+        doc="The length of a sample for quotas on moves between directories."),
+    INT("controller.quota.window.num", 11, at_least(1),
+        doc="The number of samples that controller mutation quotas are measured over."),
+    INT("controller.quota.window.size.seconds", 1, at_least(1),
+        doc="The length of a sample of controller mutation quotas."),
+    CLASS("client.quota.callback.class", None, doc="A Java class that decides the quota of each client."),
+    LONG("quota.producer.default", INT64_MAX, at_least(1), UNLISTED,
+        doc="The bytes per second that a producer without a quota of its own may send."),
+    LONG("quota.consumer.default", INT64_MAX, at_least(1), UNLISTED,
+        doc="The bytes per second that a consumer without a quota of its own may fetch."),
+    LONG("leader.replication.throttled.rate", INT64_MAX, at_least(0), CLUSTER_WIDE, UNLISTED,
+        doc="The bytes per second that a leader sends to throttled replicas."),
+    LONG("follower.replication.throttled.rate", INT64_MAX, at_least(0), CLUSTER_WIDE, UNLISTED,
+        doc="The bytes per second that a follower fetches for throttled replicas."),
+    LONG("replica.alter.log.dirs.io.max.bytes.per.second", INT64_MAX, at_least(0), CLUSTER_WIDE, ACTED_ON,
+        UNLISTED,
+        doc="The bytes per second that moves between directories may use."),
 )
