@@ -34,7 +34,7 @@ def prepare_environment() -> None:
 @contextmanager
 def pipeline_python_path() -> Iterator[None]:
     """A Spark that is started in the meantime finds modules as one of a pipeline does."""
-    from mainstem.spark.pipeline.session import worker_environment
+    from mainstem.spark.pipeline.running.session import worker_environment
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = worker_environment(_ROOT)["PYTHONPATH"]

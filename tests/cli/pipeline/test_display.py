@@ -1,9 +1,9 @@
-"""The figures of a running pipeline, as lines and as a table on a terminal."""
+"""The metrics of a running pipeline, as lines and as a table on a terminal."""
 
 import io
 
 from mainstem.cli.pipeline.display import Display, TerminalDisplay, make_display
-from mainstem.spark.pipeline.figures import QueryFigures, Snapshot, TopicLag
+from mainstem.spark.pipeline.metrics.progress import QueryMetrics, Snapshot, TopicLag
 
 
 class Terminal(io.StringIO):
@@ -14,10 +14,10 @@ class Terminal(io.StringIO):
 
 
 def _snapshot() -> Snapshot:
-    out = QueryFigures(
+    out = QueryMetrics(
         "out", batches=2, rows_in=1200, rows_out=900, input_rate=100, processed_rate=250, batch_ms=1500
     )
-    dead = QueryFigures("dead-letters.orders", rows_out=7)
+    dead = QueryMetrics("dead-letters.orders", rows_out=7)
     return Snapshot("shop", [out, dead], [TopicLag("orders", 12345, 61.4), TopicLag("new", 3)])
 
 
@@ -27,8 +27,8 @@ def test_lines_for_a_pipe() -> None:
     assert type(display) is Display
     with display:
         display.phase("running")
-        display.figures(_snapshot())
-        display.figures(_snapshot())  # the same again says nothing
+        display.metrics(_snapshot())
+        display.metrics(_snapshot())  # the same again says nothing
     display.summary(_snapshot())
     assert stream.getvalue().splitlines() == [
         "shop: running",
@@ -44,7 +44,7 @@ def test_a_table_on_a_terminal() -> None:
     assert isinstance(display, TerminalDisplay)
     with display:
         display.phase("running")
-        display.figures(_snapshot())
+        display.metrics(_snapshot())
         display.restarted("out", "a broker was away")
     shown = stream.getvalue()
     for text in ("12,345", "61 s", "250/s", "1.5 s", "out failed (a broker was away)", "dead letters"):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.spark.pipeline import running
-from mainstem.spark.pipeline.figures import QueryFigures, Snapshot, TopicLag
+from mainstem.spark.pipeline.metrics.progress import QueryMetrics, Snapshot, TopicLag
+from mainstem.spark.pipeline.running import registration
 from mainstem.testing import Broker
 from tests.cli.command import run_command
 from tests.cli.conftest import Mainstem
@@ -99,7 +99,7 @@ def test_a_file_that_is_not_there() -> None:
     assert "pipeline init" in run_command("pipeline", "run", "x").stderr
 
 
-def test_explain_without_spark_draws_a_picture() -> None:
+def test_explain_without_spark_draws_a_diagram() -> None:
     run_command("pipeline", "init", "orders.yaml")
     shown = run_command("pipeline", "explain", "orders.yaml", "--no-spark")
     assert shown.returncode == 0, shown.stderr
@@ -116,14 +116,14 @@ def test_run_refuses_a_file_with_mistakes() -> None:
 
 def test_status_and_stop() -> None:
     assert "no pipeline was started here" in run_command("pipeline", "status").stderr
-    state = running.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log", phase="running")
+    state = registration.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log", phase="running")
     queries = [
-        QueryFigures("dead-letters.orders", rows_in=10, rows_out=3, records_read={"orders": 10}),
-        QueryFigures("out", rows_in=12, rows_out=9, records_read={"orders": 8, "payments": 4}),
-        QueryFigures("paid", rows_in=5, rows_out=5, records_read={"payments": 5}),
+        QueryMetrics("dead-letters.orders", rows_in=10, rows_out=3, records_read={"orders": 10}),
+        QueryMetrics("out", rows_in=12, rows_out=9, records_read={"orders": 8, "payments": 4}),
+        QueryMetrics("paid", rows_in=5, rows_out=5, records_read={"payments": 5}),
     ]
     state.snapshot = Snapshot("orders", queries, [TopicLag("t", 5, 2.0)])
-    with running.Registration(state):
+    with registration.Registration(state):
         shown = run_command("pipeline", "status")
         assert re.search(r"orders +running +15 +14 +3 +5 +2 s", shown.stdout), shown.stdout
         (entry,) = json.loads(run_command("pipeline", "status", "orders", "--json").stdout)
@@ -139,7 +139,7 @@ def test_status_and_stop() -> None:
 
 def test_the_same_pipeline_does_not_run_twice() -> None:
     run_command("pipeline", "init", "orders.yaml")
-    with running.Registration(running.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log")):
+    with registration.Registration(registration.State("orders", 1, "p.yaml", "local[*]", "cp", "g", "p.log")):
         shown = run_command("pipeline", "run", "orders.yaml")
     assert shown.returncode == 1
     assert "the pipeline orders is running already (process 1)" in shown.stderr

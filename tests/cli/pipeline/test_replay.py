@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 
-from mainstem.spark.pipeline import letters
+from mainstem.spark.pipeline.dead_letters import headers as dead_letter
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
 
@@ -32,13 +32,13 @@ class Shop:
         settings = {"bootstrap.servers": self.broker.bootstrap_servers, "message.max.bytes": 2_000_000}
         producer = Producer(settings)
         told = {
-            letters.REASON: "not JSON",
-            letters.TOPIC: self.name,
-            letters.PARTITION: str(partition),
-            letters.OFFSET: "5",
-            letters.TIMESTAMP: "1700000000000",
-            letters.PIPELINE: pipeline or self.name,
-            letters.STEP: "orders.decode",
+            dead_letter.REASON: "not JSON",
+            dead_letter.TOPIC: self.name,
+            dead_letter.PARTITION: str(partition),
+            dead_letter.OFFSET: "5",
+            dead_letter.TIMESTAMP: "1700000000000",
+            dead_letter.PIPELINE: pipeline or self.name,
+            dead_letter.STEP: "orders.decode",
         }
         headers: list[tuple[str, str | bytes | None]] = [("own", b"v")]
         headers += ((name, value.encode()) for name, value in told.items())
@@ -90,7 +90,7 @@ def shop(
     return Shop(f"replay-{request.node.name[5:30]}", broker, mainstem)
 
 
-def test_letters_go_back_to_where_they_came_from_once(shop: Shop) -> None:
+def test_dead_letters_go_back_to_where_they_came_from_once(shop: Shop) -> None:
     for number in range(5):
         shop.letter(f"k{number}", number % 3)
     shop.letter("foreign", 0, pipeline="another")
@@ -104,7 +104,7 @@ def test_letters_go_back_to_where_they_came_from_once(shop: Shop) -> None:
     first = next(message for message in found if message.key() == b"k2")
     assert first.value() == b"{bad"
     assert first.partition() == 2
-    assert first.headers() == [("own", b"v"), (letters.REPLAYED, b"1")]
+    assert first.headers() == [("own", b"v"), (dead_letter.REPLAYED, b"1")]
     assert first.timestamp()[1] == 1700000000000
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mainstem.spark.pipeline import ddl
 from mainstem.spark.pipeline.avro_fit import misfits
 from mainstem.spark.pipeline.avro_schema import columns
+from mainstem.spark.pipeline.schemas import ddl
 
 
 def found(given: str, *fields: dict[str, Any]) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from mainstem.spark.pipeline.checking.validate import checked
 from mainstem.spark.pipeline.checks_decode import OPTIONS
-from mainstem.spark.pipeline.reader import parse
-from mainstem.spark.pipeline.validate import checked
+from mainstem.spark.pipeline.file.reader import parse
 from tests.spark.pipeline.told import told
 
 BASE = """\

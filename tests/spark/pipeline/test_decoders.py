@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2
 
-from mainstem.spark.pipeline import Decode, ddl
+from mainstem.spark.pipeline import Decode
 from mainstem.spark.pipeline.decoders import AvroEncoder, Decoder
-from mainstem.spark.pipeline.schemas import Definition, SchemaError, definition
+from mainstem.spark.pipeline.schemas import ddl
+from mainstem.spark.pipeline.schemas.definitions import Definition, SchemaError, definition
 
 AVRO = {
     "type": "record",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mainstem.spark.pipeline import ddl
 from mainstem.spark.pipeline.diagnose import Diagnosis
+from mainstem.spark.pipeline.schemas import ddl
 
 SCHEMA = ddl.parse(
     "id BIGINT NOT NULL, small INT, ok BOOLEAN, price DECIMAL(10,2), at TIMESTAMP, "

@@ -3,8 +3,8 @@ there are."""
 
 from pathlib import Path
 
-from mainstem.spark.pipeline.reader import parse
-from mainstem.spark.pipeline.validate import checked
+from mainstem.spark.pipeline.checking.validate import checked
+from mainstem.spark.pipeline.file.reader import parse
 from tests.docs.markdown import blocks
 from tests.spark.pipeline.reference import reference
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from mainstem.spark.pipeline import Decode, TopicSink, TopicSource, Watermark, model, topic_output
 from mainstem.spark.pipeline.problems import PipelineError
-from mainstem.spark.pipeline.schemas import definition
+from mainstem.spark.pipeline.schemas.definitions import definition
 from mainstem.spark.pipeline.source_views import SourceFrame, bad_rows, good_rows, stage
 from mainstem.spark.pipeline.step_views import make
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.problems import Problem
-from mainstem.spark.pipeline.reader import Document
 
 
 def told(document: Document, problems: Iterable[Problem] | None = None, file: str = "") -> list[str]:

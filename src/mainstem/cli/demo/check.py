@@ -79,7 +79,7 @@ def _compared(place: str, what: str, expected: Iterable[Any], found: Iterable[An
 
 
 def _reason(message: Message) -> str:
-    from mainstem.spark.pipeline.letters import STEP
+    from mainstem.spark.pipeline.dead_letters.headers import STEP
 
     headers: Any = message.headers() or []
     return next((value.decode() for name, value in headers if name == STEP), "no reason given")

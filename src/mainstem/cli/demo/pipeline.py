@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from mainstem.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from mainstem.spark.pipeline.running import State
+    from mainstem.spark.pipeline.running.registration import State
 
 NAME = "shop"
 FILE = "pipeline.yaml"
@@ -77,7 +77,7 @@ class DemoPipeline:
 
     def state(self) -> State | None:
         """What the pipeline says of itself."""
-        from mainstem.spark.pipeline.running import read_state
+        from mainstem.spark.pipeline.running.registration import read_state
 
         return read_state(NAME, self._run_folder / "mainstem" / "pipelines")
 

@@ -24,7 +24,7 @@ def check_requirements() -> None:
     for name in _PACKAGES:
         if importlib.util.find_spec(name) is None:
             raise missing_package(ModuleNotFoundError(name=name))
-    from mainstem.spark.pipeline.spark_parser import NoParser, java
+    from mainstem.spark.pipeline.checking.spark_parser import NoParser, java
 
     try:
         found = java()

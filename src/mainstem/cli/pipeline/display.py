@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from mainstem.spark.pipeline.figures import QueryFigures, Snapshot, TopicLag
+    from mainstem.spark.pipeline.metrics.progress import QueryMetrics, Snapshot, TopicLag
 
 LINE_EVERY_S = 10.0
 
@@ -62,7 +62,7 @@ class Display:
     def stopping(self) -> None:
         """Called from a signal handler: nothing that may wait."""
 
-    def figures(self, snapshot: Snapshot) -> None:
+    def metrics(self, snapshot: Snapshot) -> None:
         line = self._line(snapshot)
         if line != self._last and time.monotonic() - self._line_at >= LINE_EVERY_S:
             self._last, self._line_at = line, time.monotonic()
@@ -129,7 +129,7 @@ class TerminalDisplay(Display):
     def stopping(self) -> None:
         self._phase = "stopping after this batch"
 
-    def figures(self, snapshot: Snapshot) -> None:
+    def metrics(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._draw()
 
@@ -154,7 +154,7 @@ class TerminalDisplay(Display):
             table.add_row(*self._row(query), style=None if query.is_active else "dim")
         return table
 
-    def _row(self, query: QueryFigures) -> list[str]:
+    def _row(self, query: QueryMetrics) -> list[str]:
         return [
             query.name,
             rate(query.input_rate),

@@ -1,4 +1,4 @@
-"""`mainstem pipeline explain`: a picture of the pipeline, and with Spark the columns and plan of each
+"""`mainstem pipeline explain`: a diagram of the pipeline, and with Spark the columns and plan of each
 view."""
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def explain(
     document = usable(file)
     pipeline = document.pipeline
     assert pipeline is not None
-    from mainstem.spark.pipeline.picture import draw
+    from mainstem.spark.pipeline.diagram import draw
 
     print(draw(pipeline, document.folder))
     if not spark:
         return
-    from mainstem.spark.pipeline.explain import explained
+    from mainstem.spark.pipeline.checking.spark_parser import NoParser, java
     from mainstem.spark.pipeline.places import Places
     from mainstem.spark.pipeline.problems import PipelineError
-    from mainstem.spark.pipeline.spark_parser import NoParser, java
+    from mainstem.spark.pipeline.running.explain import explained
     from mainstem.wire import WireError
 
     try:

@@ -14,8 +14,8 @@ from mainstem.cli.errors import CommandError
 from mainstem.cli.render import print_json, say
 
 if TYPE_CHECKING:
+    from mainstem.spark.pipeline.file.reader import Document
     from mainstem.spark.pipeline.problems import Problem
-    from mainstem.spark.pipeline.reader import Document
 
 DEFAULT_FILE = "pipeline.yaml"
 
@@ -40,8 +40,8 @@ def read(file: str) -> Document:
     """The file with every mistake that can be found without Spark; CommandError when there is no such
     file."""
     try:
-        from mainstem.spark.pipeline.reader import load
-        from mainstem.spark.pipeline.validate import checked
+        from mainstem.spark.pipeline.checking.validate import checked
+        from mainstem.spark.pipeline.file.reader import load
     except ModuleNotFoundError as error:
         raise missing_package(error) from None
     try:

@@ -15,7 +15,7 @@ from mainstem.cli.pipeline.files import DEFAULT_FILE, missing_package
 from mainstem.cli.render import examples, say
 
 if TYPE_CHECKING:
-    from mainstem.spark.pipeline.ddl import Schema
+    from mainstem.spark.pipeline.schemas.ddl import Schema
 
 EXAMPLES = examples(
     "mainstem pipeline init  [dim]# pipeline.yaml, with comments[/dim]",
@@ -97,7 +97,7 @@ def init(
     if path.exists() and not force:
         raise CommandError(f"{file} is there already", "name another file, or replace it with --force")
     try:
-        from mainstem.spark.pipeline import ddl
+        from mainstem.spark.pipeline.schemas import ddl
     except ModuleNotFoundError as error:
         raise missing_package(error) from None
     schema = ddl.parse(_SCHEMA) if topic is None else _inferred(bootstrap, topic)
@@ -132,8 +132,8 @@ def _quoted(name: str) -> str:
 
 def _inferred(bootstrap: str, topic: str) -> Schema:
     from mainstem.cli.client import check_reachable, no_such_topic
-    from mainstem.spark.pipeline.infer import CannotInfer, infer_json
-    from mainstem.spark.pipeline.samples import newest_values
+    from mainstem.spark.pipeline.brokers.samples import newest_values
+    from mainstem.spark.pipeline.schemas.inference import CannotInfer, infer_json
     from mainstem.spark.source.client import open_client
     from mainstem.spark.source.options import parse_options
     from mainstem.wire import WireError

@@ -1,7 +1,7 @@
 """`mainstem pipeline replay-dead-letters`: sends the records of dead letters again, each once.
 
 How far it has got is an offset of a group of its own, committed in the same transaction as the records:
-whatever is interrupted, every letter is sent again exactly once. Works on any Kafka cluster with
+whatever is interrupted, every dead letter is sent again exactly once. Works on any Kafka cluster with
 transactions.
 """
 
@@ -19,7 +19,7 @@ from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, usable
 from mainstem.cli.render import examples, print_table, say
 
 if TYPE_CHECKING:
-    from mainstem.spark.pipeline.letters import Letter
+    from mainstem.spark.pipeline.dead_letters.headers import DeadLetter
 
 EXAMPLES = examples(
     "mainstem pipeline replay-dead-letters orders.yaml --dry-run  [dim]# what would be sent[/dim]",
@@ -51,7 +51,7 @@ def replay_dead_letters(
     document = usable(file)
     pipeline = document.pipeline
     assert pipeline is not None
-    from mainstem.spark.pipeline.letters import bytes_max
+    from mainstem.spark.pipeline.dead_letters.headers import bytes_max
     from mainstem.spark.pipeline.option_text import as_text
     from mainstem.spark.pipeline.places import Places
 
@@ -82,14 +82,14 @@ class _Replay:
         pipeline: str,
         group: str,
         settings: dict[str, str],
-        letter_bytes_max: int,
+        record_bytes_max: int,
     ) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
         self._pipeline = pipeline
         self._group = group
         self._settings: dict[str, Any] = dict(settings)
-        self._letter_bytes_max = letter_bytes_max
+        self._record_bytes_max = record_bytes_max
         self._positions: dict[int, int] = {}
         self._partitions: dict[str, int] = {}
         self._skipped = 0
@@ -131,9 +131,9 @@ class _Replay:
                 self._ends[part.partition] = high
         consumer.assign([TopicPartition(self._topic, part, at) for part, at in self._positions.items()])
 
-    def _letters(self, consumer: Consumer, limit: int | None) -> Any:
-        """(message, letter) pairs of this pipeline up to the ends; positions advance with each."""
-        from mainstem.spark.pipeline import letters
+    def _dead_letters(self, consumer: Consumer, limit: int | None) -> Any:
+        """(message, dead letter) pairs of this pipeline up to the ends; positions advance with each."""
+        from mainstem.spark.pipeline.dead_letters.headers import read_dead_letter
 
         waiting = set(self._positions)
         given = 0
@@ -150,20 +150,20 @@ class _Replay:
             if partition not in waiting or message.offset() >= self._ends[partition]:
                 waiting.discard(partition)
                 continue
-            letter = letters.read(message.headers() or [])
+            dead_letter = read_dead_letter(message.headers() or [])
             self._positions[partition] = message.offset() + 1
             if message.offset() + 1 >= self._ends[partition]:
                 waiting.discard(partition)
-            if letter is None or letter.pipeline != self._pipeline:
+            if dead_letter is None or dead_letter.pipeline != self._pipeline:
                 self._skipped += 1
                 continue
             given += 1
-            yield message, letter
+            yield message, dead_letter
 
     def _show(self, consumer: Consumer, to: str | None, limit: int | None) -> None:
         found = [
-            (letter.topic, letter.partition, letter.offset, letter.step, letter.at, letter.reason)
-            for _, letter in self._letters(consumer, limit)
+            (each.topic, each.partition, each.offset, each.step, each.at, each.reason)
+            for _, each in self._dead_letters(consumer, limit)
         ]
         if not found:
             say("no dead letters are left to send again")
@@ -178,7 +178,7 @@ class _Replay:
             | {
                 "transactional.id": f"{self._group}.{self._topic}",
                 "linger.ms": 20,
-                "message.max.bytes": self._letter_bytes_max,
+                "message.max.bytes": self._record_bytes_max,
             },
         )
         producer.init_transactions(30)
@@ -186,11 +186,11 @@ class _Replay:
         in_transaction = 0
         refused: list[str] = []
         try:
-            for message, letter in self._letters(consumer, limit):
+            for message, dead_letter in self._dead_letters(consumer, limit):
                 if not in_transaction:
                     producer.begin_transaction()
-                self._produce(producer, message, letter, to or letter.topic, refused)
-                sent[to or letter.topic] += 1
+                self._produce(producer, message, dead_letter, to or dead_letter.topic, refused)
+                sent[to or dead_letter.topic] += 1
                 in_transaction += 1
                 if in_transaction == RECORDS_PER_TRANSACTION:
                     self._commit(producer, consumer, refused)
@@ -207,19 +207,19 @@ class _Replay:
             say("no dead letters are left to send again")
 
     def _produce(
-        self, producer: Producer, message: Message, letter: Letter, topic: str, refused: list[str]
+        self, producer: Producer, message: Message, dead_letter: DeadLetter, topic: str, refused: list[str]
     ) -> None:
-        from mainstem.spark.pipeline.letters import replayed_headers
+        from mainstem.spark.pipeline.dead_letters.headers import replayed_headers
 
         def delivered(error: Any, _: Any) -> None:
             if error is not None:
                 refused.append(error.str())
 
-        arguments: dict[str, Any] = {"headers": replayed_headers(letter), "on_delivery": delivered}
-        if letter.timestamp_ms >= 0:
-            arguments["timestamp"] = letter.timestamp_ms
-        if topic == letter.topic and letter.partition < self._partition_count(producer, topic):
-            arguments["partition"] = letter.partition
+        arguments: dict[str, Any] = {"headers": replayed_headers(dead_letter), "on_delivery": delivered}
+        if dead_letter.timestamp_ms >= 0:
+            arguments["timestamp"] = dead_letter.timestamp_ms
+        if topic == dead_letter.topic and dead_letter.partition < self._partition_count(producer, topic):
+            arguments["partition"] = dead_letter.partition
         producer.produce(topic, message.value(), message.key(), **arguments)
         producer.poll(0)
 

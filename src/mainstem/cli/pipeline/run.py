@@ -20,9 +20,9 @@ from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes,
 from mainstem.cli.render import examples, say
 
 if TYPE_CHECKING:
+    from mainstem.spark.pipeline.file.reader import Document
     from mainstem.spark.pipeline.model import Pipeline
     from mainstem.spark.pipeline.places import Places
-    from mainstem.spark.pipeline.reader import Document
 
 EXAMPLES = examples(
     "mainstem pipeline run  [dim]# pipeline.yaml, on this machine, until Ctrl-C[/dim]",
@@ -75,10 +75,11 @@ def run(
     """Run a pipeline until Ctrl-C, SIGTERM or `mainstem pipeline stop`; a restart goes on where it was."""
     document = usable(file)
     assert document.pipeline is not None
-    from mainstem.spark.pipeline import running, session
+    from mainstem.spark.pipeline.checking.spark_parser import NoParser, java
     from mainstem.spark.pipeline.places import Places, state_home
-    from mainstem.spark.pipeline.runner import RunOptions
-    from mainstem.spark.pipeline.spark_parser import NoParser, java
+    from mainstem.spark.pipeline.running import session
+    from mainstem.spark.pipeline.running.registration import AlreadyRunning, Registration, State
+    from mainstem.spark.pipeline.running.runner import RunOptions
 
     try:
         java()
@@ -92,7 +93,7 @@ def run(
         configuration = _packaged(places, configuration)
     elif not session.is_local(master):
         say("the workers need Python packages of ours: --package sends them, if they are not installed there")
-    state = running.State(
+    state = State(
         name=document.pipeline.name,
         pid=os.getpid(),
         file=str(Path(file).absolute()),
@@ -103,9 +104,9 @@ def run(
     )
     options = RunOptions(master, configuration, once, log_file, grace_s)
     try:
-        with running.Registration(state) as registration:
+        with Registration(state) as registration:
             _Run(document, places, options, registration).go(metrics_host, metrics_port)
-    except running.AlreadyRunning as error:
+    except AlreadyRunning as error:
         hint = f"`mainstem pipeline stop {document.pipeline.name}` ends it"
         raise CommandError(str(error), hint) from None
 
@@ -116,7 +117,7 @@ def _absolute(folder: str | None) -> str | None:
 
 
 def _packaged(places: Places, configuration: dict[str, str]) -> dict[str, str]:
-    from mainstem.spark.pipeline.package import archive_settings, build_archive
+    from mainstem.spark.pipeline.running.package import archive_settings, build_archive
 
     folder = Path(places.checkpoint) if places.has_local_checkpoint else Path.cwd()
     say("packing the Python packages for the workers ...")
@@ -137,8 +138,8 @@ class _Run:
 
     def __init__(self, document: Document, places: Places, options: object, registration: object) -> None:
         from mainstem.cli.pipeline.display import make_display
-        from mainstem.spark.pipeline.runner import Hooks, Runner, RunOptions
-        from mainstem.spark.pipeline.running import Registration
+        from mainstem.spark.pipeline.running.registration import Registration
+        from mainstem.spark.pipeline.running.runner import Hooks, Runner, RunOptions
 
         assert document.pipeline is not None
         assert isinstance(options, RunOptions)
@@ -150,7 +151,7 @@ class _Run:
         self._display = make_display(document.pipeline.name, sys.stdout)
         hooks = Hooks(
             phase=self._phase,
-            figures=self._figures,
+            metrics=self._metrics,
             rows=self._display.rows,
             created=self._display.created,
             restarted=self._display.restarted,
@@ -160,9 +161,9 @@ class _Run:
         self._is_asked = False
 
     def go(self, host: str, port: int | None) -> None:
-        from mainstem.spark.pipeline.failures import RunFailed
+        from mainstem.spark.pipeline.metrics.prometheus import MetricsServer
         from mainstem.spark.pipeline.problems import PipelineError
-        from mainstem.spark.pipeline.prometheus import MetricsServer
+        from mainstem.spark.pipeline.running.failures import RunFailed
         from mainstem.wire import WireError
 
         state = self._registration.state
@@ -218,12 +219,12 @@ class _Run:
         self._registration.write()
         self._display.phase(phase)
 
-    def _figures(self, snapshot: object) -> None:
-        from mainstem.spark.pipeline.figures import Snapshot
+    def _metrics(self, snapshot: object) -> None:
+        from mainstem.spark.pipeline.metrics.progress import Snapshot
 
         assert isinstance(snapshot, Snapshot)
         self._registration.state.snapshot = snapshot
-        self._display.figures(snapshot)
+        self._display.metrics(snapshot)
         if time.monotonic() - self._written_at > 1:
             self._written_at = time.monotonic()
             self._registration.write()

@@ -12,7 +12,7 @@ from mainstem.cli.pipeline.files import missing_package
 from mainstem.cli.render import examples, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from mainstem.spark.pipeline.running import State
+    from mainstem.spark.pipeline.running.registration import State
 
 STATUS_EXAMPLES = examples("mainstem pipeline status", "mainstem pipeline status orders --json")
 STOP_EXAMPLES = examples("mainstem pipeline stop orders", "mainstem pipeline stop orders --timeout 120")
@@ -47,12 +47,12 @@ def stop(
     ] = 60.0,
 ) -> None:
     """End a pipeline after the batch that is under way, and wait until it has."""
-    from mainstem.spark.pipeline import running
+    from mainstem.spark.pipeline.running import registration
 
     ((_, is_running),) = _states(name)
     if not is_running:
         say(f"{name} is not running")
-    elif running.stop(name, timeout_s):
+    elif registration.stop(name, timeout_s):
         print(f"stopped {name}")
     else:
         raise CommandError(f"{name} has not ended within {timeout_s:g} s", "wait longer with --timeout")
@@ -61,7 +61,7 @@ def stop(
 def _states(name: str | None) -> list[tuple[State, bool]]:
     try:
         from mainstem.spark.pipeline.problems import did_you_mean
-        from mainstem.spark.pipeline.running import is_running, known_pipelines, read_state
+        from mainstem.spark.pipeline.running.registration import is_running, known_pipelines, read_state
     except ModuleNotFoundError as error:
         raise missing_package(error) from None
     known = known_pipelines()
@@ -77,17 +77,17 @@ def _phase(state: State, running: bool) -> str:
 
 
 def _row(state: State, running: bool) -> tuple[str | int, ...]:
-    figures = state.snapshot
-    if figures is None:
+    snapshot = state.snapshot
+    if snapshot is None:
         return (state.name, _phase(state, running), "", "", "", "", "", state.pid if running else "")
     return (
         state.name,
         _phase(state, running),
-        figures.records_read,
-        sum(query.rows_out for query in figures.sinks),
-        figures.dead_letters,
-        sum(lag.records for lag in figures.lags),
-        f"{max((lag.seconds or 0 for lag in figures.lags), default=0):.0f} s",
+        snapshot.records_read,
+        sum(query.rows_out for query in snapshot.sinks),
+        snapshot.dead_letters,
+        sum(lag.records for lag in snapshot.lags),
+        f"{max((lag.seconds or 0 for lag in snapshot.lags), default=0):.0f} s",
         state.pid if running else "",
     )
 

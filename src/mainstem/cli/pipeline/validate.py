@@ -10,8 +10,8 @@ from mainstem.cli.pipeline.files import DEFAULT_FILE, File, mistakes, read, show
 from mainstem.cli.render import examples, say
 
 if TYPE_CHECKING:
+    from mainstem.spark.pipeline.file.reader import Document
     from mainstem.spark.pipeline.problems import Problem
-    from mainstem.spark.pipeline.reader import Document
 
 EXAMPLES = examples(
     "mainstem pipeline validate  [dim]# pipeline.yaml[/dim]",
@@ -50,8 +50,8 @@ def validate(
 
 def _by_spark(document: Document) -> tuple[list[Problem], str]:
     """What Spark finds, and what it was not asked."""
-    from mainstem.spark.pipeline import spark_parser
-    from mainstem.spark.pipeline.validate_spark import checked_by_spark
+    from mainstem.spark.pipeline.checking import spark_parser
+    from mainstem.spark.pipeline.checking.by_spark import checked_by_spark
 
     try:
         found = checked_by_spark(document)

@@ -12,6 +12,7 @@
 Nothing here imports Spark until a pipeline is explained with Spark or run.
 """
 
+from mainstem.spark.pipeline.checking.validate import validate
 from mainstem.spark.pipeline.model import (
     AggregateStep,
     ConsoleSink,
@@ -36,7 +37,6 @@ from mainstem.spark.pipeline.model import (
     Window,
 )
 from mainstem.spark.pipeline.problems import PipelineError, Problem
-from mainstem.spark.pipeline.validate import validate
 
 __all__ = [
     "AggregateStep",

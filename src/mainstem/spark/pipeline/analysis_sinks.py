@@ -10,12 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
 
-from mainstem.spark.pipeline import avro_fit, avro_schema, ddl, schemas, topic_output
-from mainstem.spark.pipeline.analysis_parts import missing, refused
-from mainstem.spark.pipeline.build import brief
+from mainstem.spark.pipeline import avro_fit, avro_schema, topic_output
+from mainstem.spark.pipeline.checking.refusals import missing, refused
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import DeltaSink, JdbcSink, ParquetSink, Sink, TopicSink
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.running.views import brief
+from mainstem.spark.pipeline.schemas import ddl, definitions
 from mainstem.spark.sink.columns import check_columns
 from mainstem.spark.sink.errors import SinkSchemaError
 
@@ -75,7 +76,7 @@ def _topic(sink: TopicSink, path: Path, frame: DataFrame, folder: FilePath) -> I
 
 def _avro(sink: TopicSink, path: Path, frame: DataFrame, folder: FilePath) -> Iterator[Problem]:
     """What the schema does not take. A column that another part of the record is made of may be missing."""
-    text = schemas.read_bytes(sink.schema_file or "", folder, "schema_file").decode()
+    text = definitions.read_bytes(sink.schema_file or "", folder, "schema_file").decode()
     columns = _ddl_type(frame.schema).fields
     for misfit in avro_fit.misfits(columns, avro_schema.columns(text)):
         if misfit.extra is None or not _is_used(misfit.extra, sink, frame):

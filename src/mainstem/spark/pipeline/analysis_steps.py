@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from mainstem.spark.pipeline import step_views
-from mainstem.spark.pipeline.analysis_parts import missing, refused
+from mainstem.spark.pipeline.checking.refusals import missing, refused
 from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
     AggregateStep,

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mainstem.spark.pipeline.avro_schema import Defaulted
-from mainstem.spark.pipeline.ddl import DataType, Schema
 from mainstem.spark.pipeline.problems import nearest
+from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
 
 _WHOLE = ("tinyint", "smallint", "int")
 # The types of columns that a field's type takes besides itself: what Avro's own rules widen, and the plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mainstem.spark.pipeline.ddl import Column, DataType, Schema, simple
+from mainstem.spark.pipeline.schemas.ddl import Column, DataType, Schema, simple
 
 _PRIMITIVES = {
     "boolean": "boolean",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from mainstem.spark.pipeline import schemas
 from mainstem.spark.pipeline.model import Decode
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
+from mainstem.spark.pipeline.schemas import definitions
 
 _BOTH = (
     "charset",
@@ -113,8 +113,8 @@ def check_decode(decode: Decode, path: Path, folder: FilePath) -> Iterator[Probl
     if decode.format == "csv" and decode.framing != "none":
         yield Problem((*path, "framing"), "CSV has no framing", at_key=True)
     try:
-        schemas.definition(decode, folder)
-    except schemas.SchemaError as error:
+        definitions.definition(decode, folder)
+    except definitions.SchemaError as error:
         yield Problem((*path, error.field), str(error), error.hint, error.inside)
 
 

@@ -7,8 +7,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from mainstem.spark.pipeline import avro_schema, schemas, times
+from mainstem.spark.pipeline import avro_schema, times
 from mainstem.spark.pipeline.addresses import AddressError, database
+from mainstem.spark.pipeline.checking.rules import (
+    Context,
+    bad_bootstrap,
+    bad_expression,
+    bad_function,
+    bad_topic,
+    missing_column,
+)
 from mainstem.spark.pipeline.columns import watermarked
 from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
@@ -28,15 +36,8 @@ from mainstem.spark.pipeline.model import (
     TopicSource,
     WatermarkStep,
 )
-from mainstem.spark.pipeline.parts import (
-    Context,
-    bad_bootstrap,
-    bad_expression,
-    bad_function,
-    bad_topic,
-    missing_column,
-)
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.schemas import definitions
 from mainstem.spark.source.patterns import matches
 
 _NARROWER = "a pattern is searched for anywhere in a name: let ^ and $ bound it"
@@ -126,8 +127,8 @@ def _avro(sink: TopicSink, path: Path, folder: FilePath) -> Iterator[Problem]:
         yield Problem((*path, "encode"), "avro needs schema_file, the schema to write with")
         return
     try:
-        avro_schema.columns(schemas.read_bytes(sink.schema_file, folder, "schema_file").decode())
-    except (schemas.SchemaError, avro_schema.AvroSchemaError, UnicodeDecodeError) as error:
+        avro_schema.columns(definitions.read_bytes(sink.schema_file, folder, "schema_file").decode())
+    except (definitions.SchemaError, avro_schema.AvroSchemaError, UnicodeDecodeError) as error:
         yield Problem((*path, "schema_file"), str(error))
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mainstem.spark.pipeline import schemas, sqltext, times
+from mainstem.spark.pipeline import sql_tokens, times
+from mainstem.spark.pipeline.checking.rules import (
+    Context,
+    bad_expression,
+    bad_function,
+    bad_span,
+    missing_column,
+)
 from mainstem.spark.pipeline.columns import watermarked
 from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
@@ -19,8 +26,8 @@ from mainstem.spark.pipeline.model import (
     WatermarkStep,
     Window,
 )
-from mainstem.spark.pipeline.parts import Context, bad_expression, bad_function, bad_span, missing_column
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.schemas import definitions
 
 
 def check_step(name: str, step: Step, context: Context) -> Iterator[Problem]:
@@ -51,20 +58,20 @@ def _sql(step: SqlStep, path: Path, context: Context) -> Iterator[Problem]:
     where: Path = (*path, "sql" if step.sql is not None else "sql_file")
     try:
         text = sql_text(step, context.folder)
-        found = sqltext.check(text)
+        found = sql_tokens.check(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         yield Problem(where, f"{step.sql_file} cannot be read: {reason.lower()}")
         return
-    except sqltext.SqlError as error:
-        inside = sqltext.line_and_column(text, error.position)
+    except sql_tokens.SqlError as error:
+        inside = sql_tokens.line_and_column(text, error.position)
         yield Problem(where, f"this is no SQL: {error.message}", inside=inside)
         return
     if found[0].keyword not in ("SELECT", "WITH", "FROM", "VALUES", "TABLE") and found[0].text != "(":
         yield Problem(where, f"a step's SQL is a query, not {found[0].text}", "it starts with SELECT or WITH")
     ends = [token for token in found[:-1] if token.text == ";" and token.kind == "symbol"]
     if ends:
-        inside = sqltext.line_and_column(text, ends[0].position)
+        inside = sql_tokens.line_and_column(text, ends[0].position)
         yield Problem(where, "a step has one query", "give the second one its own step", inside)
 
 
@@ -156,8 +163,8 @@ def _stateful(step: StatefulStep, path: Path, context: Context) -> Iterator[Prob
     for index, column in enumerate(step.by):
         yield from missing_column(column, step.source, (*path, "by", index), context)
     try:
-        schemas.parse_ddl(step.schema, "schema")
-    except schemas.SchemaError as error:
+        definitions.parse_ddl(step.schema, "schema")
+    except definitions.SchemaError as error:
         yield Problem((*path, "schema"), str(error), error.hint, error.inside)
     if step.time == "event" and _lacks_watermark(step.source, context):
         yield Problem((*path, "time"), f"timers by event time need a watermark; {step.source} has none")

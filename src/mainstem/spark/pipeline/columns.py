@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path as FilePath
 
-from mainstem.spark.pipeline import schemas
-from mainstem.spark.pipeline.ddl import Column, DataType, DdlError, Schema, parse, simple
 from mainstem.spark.pipeline.graph import Graph
 from mainstem.spark.pipeline.model import (
     AggregateStep,
@@ -18,6 +16,8 @@ from mainstem.spark.pipeline.model import (
     TopicSource,
     WatermarkStep,
 )
+from mainstem.spark.pipeline.schemas import definitions
+from mainstem.spark.pipeline.schemas.ddl import Column, DataType, DdlError, Schema, parse, simple
 
 UNKNOWN_TYPE = DataType("unknown")
 
@@ -34,16 +34,16 @@ def _columns(graph: Graph, name: str, folder: FilePath, found: dict[str, Schema 
     part = graph.definition(name)
     try:
         if isinstance(part, TopicSource):
-            given = schemas.definition(part.decode, folder)
+            given = definitions.definition(part.decode, folder)
             if given is None:
                 return None
             extra = part.metadata if part.decode.format != "raw" else []
-            return schemas.with_metadata(given.columns, extra)
+            return definitions.with_metadata(given.columns, extra)
         if isinstance(part, FileSource):
             return parse(part.schema) if part.schema is not None else None
         if isinstance(part, StatefulStep):
             return parse(part.schema)
-    except (schemas.SchemaError, DdlError):
+    except (definitions.SchemaError, DdlError):
         return None
     if isinstance(part, WatermarkStep | DeduplicateStep):
         return found.get(graph.view(part.source) or "")

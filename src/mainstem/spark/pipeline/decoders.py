@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mainstem.spark.pipeline import protobuf_schema
-from mainstem.spark.pipeline.arrow_types import struct_type
-from mainstem.spark.pipeline.ddl import Schema
 from mainstem.spark.pipeline.model import Decode
-from mainstem.spark.pipeline.schemas import Definition
+from mainstem.spark.pipeline.schemas.arrow_types import struct_type
+from mainstem.spark.pipeline.schemas.ddl import Schema
+from mainstem.spark.pipeline.schemas.definitions import Definition
 
 CONFLUENT_HEADER_BYTES = 5
 

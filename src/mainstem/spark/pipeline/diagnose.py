@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mainstem.spark.pipeline.ddl import DataType, Schema
+from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
 
 _SHOWN = 60
 _INTEGERS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}

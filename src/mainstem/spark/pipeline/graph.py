@@ -19,7 +19,7 @@ from mainstem.spark.pipeline.model import (
     Unread,
 )
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
-from mainstem.spark.pipeline.sqltext import SqlError, line_and_column, table_references
+from mainstem.spark.pipeline.sql_tokens import SqlError, line_and_column, table_references
 
 
 class Input(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from mainstem.spark.pipeline.ddl import Column, DataType, Schema, simple
 from mainstem.spark.pipeline.problems import did_you_mean
+from mainstem.spark.pipeline.schemas.ddl import Column, DataType, Schema, simple
 
 # By FieldDescriptor.type.
 _SCALARS = {

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mainstem.spark.pipeline import ddl, times
+from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.arrow_functions import arrow_function
 from mainstem.spark.pipeline.decoders import Decoder
 from mainstem.spark.pipeline.diagnose import Diagnosis
 from mainstem.spark.pipeline.model import FileSource, TopicSource, Watermark
 from mainstem.spark.pipeline.option_text import as_text
 from mainstem.spark.pipeline.places import Places
-from mainstem.spark.pipeline.schemas import Definition
+from mainstem.spark.pipeline.schemas import ddl
+from mainstem.spark.pipeline.schemas.definitions import Definition
 
 RECORD = "__record"
 FAILED = "__failed"

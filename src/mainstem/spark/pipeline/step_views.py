@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mainstem.spark.pipeline import functions, times
+from mainstem.spark.pipeline import times
+from mainstem.spark.pipeline.file import functions
 from mainstem.spark.pipeline.graph import sql_text
 from mainstem.spark.pipeline.model import (
     AggregateStep,

@@ -8,11 +8,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
-from mainstem.spark.pipeline import schemas
 from mainstem.spark.pipeline.arrow_functions import arrow_function
+from mainstem.spark.pipeline.dead_letters.headers import (
+    AT,
+    OFFSET,
+    PARTITION,
+    PIPELINE,
+    REASON,
+    STEP,
+    TIMESTAMP,
+    TOPIC,
+)
 from mainstem.spark.pipeline.decoders import AvroEncoder
-from mainstem.spark.pipeline.letters import AT, OFFSET, PARTITION, PIPELINE, REASON, STEP, TIMESTAMP, TOPIC
 from mainstem.spark.pipeline.model import TopicSink
+from mainstem.spark.pipeline.schemas import definitions
 
 _RAW_COLUMNS = ("key", "value", "headers", "topic", "partition")
 
@@ -46,7 +55,7 @@ def _encoded(view: DataFrame, sink: TopicSink, folder: FilePath) -> Column:
     if sink.encode == "csv":
         return F.to_csv(row)
     if sink.encode == "avro":
-        text = schemas.read_bytes(sink.schema_file or "", folder, "schema_file").decode()
+        text = definitions.read_bytes(sink.schema_file or "", folder, "schema_file").decode()
         encoded: Column = arrow_function(AvroEncoder(text), "binary")(row)
         return encoded
     return F.to_json(row)

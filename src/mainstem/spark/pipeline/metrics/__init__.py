@@ -1,0 +1,1 @@
+"""What a running pipeline has done, and how Prometheus is told."""

@@ -1,0 +1,1 @@
+"""Columns and their types, without Spark: DDL, Arrow, what is declared and what is inferred."""
