@@ -18,6 +18,7 @@ from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupReq
 from mainstem.protocol.apis.k47_offset_delete import OffsetDeleteRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
+from mainstem.wire.core import ConnectionCore
 from tests.cli.conftest import Mainstem
 from tests.cli.group_members import commit
 from tests.support.target import unique_name
@@ -54,7 +55,7 @@ def test_an_api_that_the_broker_does_not_serve_is_named(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = Connection(broker.host, broker.port)
-    monkeypatch.setattr(connection, "_served", {})
+    monkeypatch.setattr(connection._core, "served", {})
     with pytest.raises(CommandError, match="does not serve OffsetDelete"):
         connection.call(OffsetDeleteRequest())
     connection.close()
@@ -68,13 +69,13 @@ def test_groups_of_an_old_broker_are_described(
     mainstem("topics", "create", topic)
     commit(broker.bootstrap_servers, group, topic, 0)
     newest = {10: 3, 69: -1, 15: 4, 16: 2}
-    version_of = Connection.version_of
+    version_of = ConnectionCore.version_of
 
-    def of_old_times(connection: Connection, api_key: int) -> int | None:
+    def of_old_times(connection: ConnectionCore, api_key: int) -> int | None:
         version = newest.get(api_key, version_of(connection, api_key))
         return None if version == -1 else version
 
-    monkeypatch.setattr(Connection, "version_of", of_old_times)
+    monkeypatch.setattr(ConnectionCore, "version_of", of_old_times)
     with GroupRequests(broker.bootstrap_servers) as requests:
         found = describe(requests, [group, unique_name("absent")])
     assert {name: (facts.type, facts.state) for name, facts in found.items()} == {group: ("classic", "Empty")}

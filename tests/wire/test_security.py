@@ -148,8 +148,8 @@ def test_an_authentication_that_runs_out_is_made_anew(ports: dict[str, int], mad
     with Cluster(options) as cluster:
         node_id = cluster.coordinator("any", "group")
         first = cluster._brokers.connection(node_id)
-        assert 0 < first._expires_at - time.monotonic() < LIFETIME_MS / 1000
-        first._expires_at = time.monotonic()
+        assert 0 < first._core.expires_at - time.monotonic() < LIFETIME_MS / 1000
+        first._core.expires_at = time.monotonic()
         assert cluster.coordinator("any", "group") == node_id
         assert cluster.metadata() is not None
         assert cluster._brokers.connection(node_id) is not first

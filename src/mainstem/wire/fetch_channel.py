@@ -10,7 +10,7 @@ from mainstem.wire.brokers import Leader
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import TopicPartition, WireError, name_of
 from mainstem.wire.fetching import Asked, FetchSettings, fetch_request, partitions_of
-from mainstem.wire.socket_io import ReceiveBuffer
+from mainstem.wire.frames import ReceiveBuffer
 
 # Beyond what the rest of a range is thought to need.
 _SPARE_FACTOR = 1.25

@@ -17,7 +17,7 @@ from typing import Self
 
 from mainstem.protocol.apis.k01_fetch import PartitionData
 from mainstem.protocol.errors import ErrorCode
-from mainstem.wire.attempts import UNKNOWN_TOPIC_GRACE_S, Backoff, is_unknown_topic
+from mainstem.wire.attempts import UNKNOWN_TOPIC_GRACE_S, is_unknown_topic, retry_backoff
 from mainstem.wire.batch_walk import walk
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
 from mainstem.wire.errors import (
@@ -33,8 +33,8 @@ from mainstem.wire.errors import (
 )
 from mainstem.wire.fetch_channel import Channel, Position
 from mainstem.wire.fetching import Fetched, FetchSettings, fetched
+from mainstem.wire.frames import ReceiveBuffer
 from mainstem.wire.list_offsets import EARLIEST, LATEST, list_offsets
-from mainstem.wire.socket_io import ReceiveBuffer
 
 Item = tuple[TopicPartition, Fetched]
 
@@ -77,7 +77,7 @@ class FetchStream:
         # Positions whose leader has to be looked up, not before `_retry_at`.
         self._leaderless = dict(self._positions)
         self._retry_at = 0.0
-        self._backoff = Backoff(brokers.options)
+        self._backoff = retry_backoff(brokers.options)
         self._refused: deque[Position] = deque()
         self._problem: WireError | None = None
         self._progress_at = time.monotonic()

@@ -1,0 +1,91 @@
+"""Proving who we are: SASL's mechanisms as messages to send and answers to take, without any I/O, and what a
+broker's refusal means.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mainstem.protocol.apis.k17_sasl_handshake import SaslHandshakeResponse
+from mainstem.protocol.apis.k36_sasl_authenticate import SaslAuthenticateResponse
+from mainstem.protocol.errors import ErrorCode
+from mainstem.wire.errors import error_code
+from mainstem.wire.options import SaslOptions
+
+
+class Mechanism(Protocol):
+    """One authentication on one connection."""
+
+    name: str
+    who: str  # for errors, and without a secret
+
+    def first(self) -> bytes: ...
+
+    def next(self, answer: bytes) -> bytes | None:
+        """The message that follows an answer of the broker; None when it is done. `SecurityError` where the
+        broker is not to be trusted.
+        """
+
+
+class Plain:
+    """RFC 4616."""
+
+    name = "PLAIN"
+
+    def __init__(self, user: str, password: str) -> None:
+        self.who = f"user {user!r}"
+        self._message = b"\0" + user.encode() + b"\0" + password.encode()
+
+    def first(self) -> bytes:
+        return self._message
+
+    def next(self, answer: bytes) -> None:
+        return None
+
+
+class Scram:
+    """RFC 5802, of which `ScramClient` makes the messages."""
+
+    def __init__(self, name: str, user: str, password: str) -> None:
+        self.name = name
+        self.who = f"user {user!r}"
+        from mainstem.wire.scram import ScramClient  # not at import: few connections need its hashes
+
+        self._client = ScramClient(name, user, password)
+        self._has_proved = False
+
+    def first(self) -> bytes:
+        return self._client.first()
+
+    def next(self, answer: bytes) -> bytes | None:
+        if self._has_proved:
+            self._client.check(answer)
+            return None
+        self._has_proved = True
+        return self._client.final(answer)
+
+
+def mechanism_of(options: SaslOptions) -> Mechanism:
+    """What these options want, for one connection."""
+    if options.mechanism == "PLAIN":
+        return Plain(options.user, options.password)
+    return Scram(options.mechanism, options.user, options.password)
+
+
+def refused_handshake(address: str, mechanism: Mechanism, answer: SaslHandshakeResponse) -> str:
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        return (
+            f"the broker at {address} does not take SASL {mechanism.name}; "
+            f"set sasl.mechanism to one of {', '.join(answer.mechanisms) or 'none'}"
+        )
+    if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        return (
+            f"the broker at {address} has no SASL on this port; "
+            "set security.protocol to PLAINTEXT or SSL, or name another port"
+        )
+    return f"the broker at {address} refused SASL {mechanism.name}: {error_code(answer.error_code).message}"
+
+
+def refused_authentication(address: str, mechanism: Mechanism, answer: SaslAuthenticateResponse) -> str:
+    reason = answer.error_message or error_code(answer.error_code).message
+    return f"the broker at {address} does not accept {mechanism.who} with SASL {mechanism.name}: {reason}"
