@@ -6,7 +6,6 @@ Every subcommand gets its connection here, so that an unreachable broker reads t
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import socket
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 
 from mainstem.cli.errors import CommandError
 from mainstem.cli.render import say
+from mainstem.nearest import suggestion
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 REQUEST_TIMEOUT_S = 15.0
@@ -117,8 +117,7 @@ def topic_metadata(client: AdminClient | Consumer, topic: str, bootstrap: str) -
 
 def no_such_topic(topic: str, existing: list[str], otherwise: str | None = None) -> CommandError:
     """There is no such topic: offer the likely typo."""
-    close = difflib.get_close_matches(topic, existing, n=1)
-    hint = f"did you mean {close[0]}?" if close else otherwise or "`mainstem topics list` shows what is there"
+    hint = suggestion(topic, existing, otherwise or "`mainstem topics list` shows what is there")
     return CommandError(f"there is no topic {topic!r}", hint)
 
 

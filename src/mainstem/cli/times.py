@@ -9,24 +9,9 @@ import re
 from datetime import datetime
 
 from mainstem.cli.errors import CommandError
+from mainstem.durations import duration_ms
 
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)")
 _MILLISECONDS = re.compile(r"\d{11,}")
-_ISO_DURATION = re.compile(
-    r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
-)
-
-
-def parse_duration_ms(text: str) -> int | None:
-    """A length of time, `2h30m` or `PT2H30M`, in milliseconds; None when it is none."""
-    parts = _DURATION.findall(text)
-    if parts and "".join(number + unit for number, unit in parts) == text:
-        return sum(int(number) * _UNIT_MS[unit] for number, unit in parts)
-    if found := _ISO_DURATION.fullmatch(text):
-        units = zip(found.groups(default="0"), ("d", "h", "m", "s"), strict=True)
-        return sum(round(float(number) * _UNIT_MS[unit]) for number, unit in units)
-    return None
 
 
 def parse_time_ms(text: str, now_ms: int) -> int:
@@ -34,8 +19,8 @@ def parse_time_ms(text: str, now_ms: int) -> int:
     text = text.strip()
     if _MILLISECONDS.fullmatch(text):
         return int(text)
-    if (duration_ms := parse_duration_ms(text)) is not None:
-        return now_ms - duration_ms
+    if (ago_ms := duration_ms(text)) is not None:
+        return now_ms - ago_ms
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):

@@ -4,14 +4,11 @@ Rules look at one value of one setting only; what several settings must agree on
 A rule must never change a value.
 """
 
-import re
 from typing import Protocol
 
 from msgspec import Struct
 
-_DURATION = re.compile(
-    r"P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
-)
+from mainstem.durations import is_iso_duration
 
 
 class Validator(Protocol):
@@ -122,7 +119,7 @@ class OffsetReset(Struct, frozen=True):
         if value in ("earliest", "latest"):
             return None
         word, _, duration = str(value).partition(":")
-        is_good = word == "by_duration" and _DURATION.fullmatch(duration) is not None
+        is_good = word == "by_duration" and is_iso_duration(duration)
         return None if is_good else "neither an end of the log nor a duration"
 
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from mainstem.spark.source.durations import duration_ms
 from mainstem.spark.source.partitions import from_json, names, parse_assignment, parse_by_partition, to_json
 
 
@@ -29,11 +28,3 @@ def test_names_are_short() -> None:
     assert names([("t", 1), ("t", 0)]) == "t-0, t-1"
     assert names([]) == "none"
     assert names(("t", number) for number in range(20)).endswith("t-11 and 8 more")
-
-
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [("15m", 900_000), ("2 min", 120_000), ("30s", 30_000), ("1h", 3_600_000)],
-)
-def test_durations_are_sparks(text: str, milliseconds: int) -> None:
-    assert duration_ms(text) == milliseconds

@@ -6,7 +6,6 @@ means and takes is known from its one declaration.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -35,6 +34,7 @@ from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.render import examples, print_json, reader_may_leave, say
 from mainstem.config.tables import TOPIC_SETTINGS
+from mainstem.nearest import suggestion
 
 app = typer.Typer(
     help="Get, set, unset and describe settings of topics, groups and brokers.",
@@ -242,6 +242,5 @@ def _named(requests: ConfigRequests, scope: Scope, names: list[str]) -> list[Des
 
 
 def _unknown(name: str, known: Iterable[str], problem: str) -> CommandError:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {close[0]}?" if close else "`mainstem config describe` lists every setting"
+    hint = suggestion(name, known, "`mainstem config describe` lists every setting")
     return CommandError(f"{name}: {problem}", hint)

@@ -6,7 +6,6 @@ subscription and assignment are bytes in the form of Kafka's consumers.
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from mainstem.cli.cluster_requests import TopicPartition, check
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.requests import GroupRequests
 from mainstem.cli.wire import Connection
+from mainstem.nearest import suggestion
 from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from mainstem.protocol.apis.k69_consumer_group_describe import (
@@ -72,8 +72,7 @@ def describe(requests: GroupRequests, group_ids: Iterable[str]) -> dict[str, Gro
 
 def no_such_group(group_id: str, existing: Iterable[str]) -> CommandError:
     """There is no such group: offer the likely typo."""
-    close = difflib.get_close_matches(group_id, list(existing), n=1)
-    hint = f"did you mean {close[0]}?" if close else "`mainstem groups list` shows what is there"
+    hint = suggestion(group_id, existing, "`mainstem groups list` shows what is there")
     return CommandError(f"there is no group {group_id!r}", hint)
 
 

@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.offsets import find_offsets
 from mainstem.cli.groups.scope import Partition
-from mainstem.cli.times import parse_duration_ms, parse_time_ms
+from mainstem.cli.times import parse_time_ms
+from mainstem.durations import duration_ms
 
 EARLIEST, LATEST, CURRENT, OFFSET, SHIFT, TIME = "earliest", "latest", "current", "offset", "shift", "time"
 WAYS = (
@@ -75,11 +76,11 @@ def parse_goal(
     if to_datetime is not None:
         return Goal(TIME, max(0, parse_time_ms(to_datetime, now_ms)))
     if by_duration is not None:
-        duration_ms = parse_duration_ms(by_duration.strip())
-        if duration_ms is None:
+        ago_ms = duration_ms(by_duration)
+        if ago_ms is None:
             raise CommandError(f"{by_duration!r} is not a length of time", "write 10m, 2h30m or PT2H30M", 2)
         # A negative time is one of the special values of ListOffsets.
-        return Goal(TIME, max(0, now_ms - duration_ms))
+        return Goal(TIME, max(0, now_ms - ago_ms))
     if from_file is not None:
         return None
     return Goal(EARLIEST if to_earliest else LATEST if to_latest else CURRENT)

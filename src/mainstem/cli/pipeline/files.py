@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from mainstem.cli.errors import CommandError
 from mainstem.cli.render import print_json, say
+from mainstem.nearest import suggestion
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.file.reader import Document
@@ -56,10 +56,8 @@ def read(file: str) -> Document:
 def _no_file(file: str) -> CommandError:
     folder = Path(file).parent
     names = [str(folder / name) if folder != Path() else name for name in _pipeline_files(folder)]
-    close = difflib.get_close_matches(file, names, n=1)
-    if close:
-        return CommandError(f"there is no file {file}", f"did you mean {close[0]}?")
-    return CommandError(f"there is no file {file}", "`mainstem pipeline init` writes one to start from")
+    hint = suggestion(file, names, "`mainstem pipeline init` writes one to start from")
+    return CommandError(f"there is no file {file}", hint)
 
 
 def _pipeline_files(folder: Path) -> list[str]:

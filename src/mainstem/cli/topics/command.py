@@ -5,7 +5,6 @@ Every change goes through Kafka's admin APIs, so the same commands work on any K
 
 from __future__ import annotations
 
-import difflib
 import sys
 from concurrent.futures import Future
 from typing import Annotated, Any
@@ -38,6 +37,7 @@ from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.render import examples, print_json, print_table, say
 from mainstem.cli.topics import description as topic_description
 from mainstem.cli.topics.keyed import has_keys
+from mainstem.nearest import suggestion
 
 app = typer.Typer(
     help="List, create, describe, delete and alter topics.", no_args_is_help=True, rich_markup_mode="rich"
@@ -218,8 +218,7 @@ def _alter_configs(
         known = topic_description.setting_names(admin, name) if removed else set()
     for key in removed:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else "docs/configuration.md lists every topic setting"
+            hint = suggestion(key, known, "docs/configuration.md lists every topic setting")
             raise CommandError(f"--delete-config {key}: there is no such topic setting", hint)
     changes = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)

@@ -19,7 +19,7 @@ from mainstem.cli.groups.description import partitions_text
 from mainstem.cli.groups.options import Json
 from mainstem.cli.groups.show import duration_text
 from mainstem.cli.render import examples, print_json, print_table, say
-from mainstem.cli.times import iso_time, parse_duration_ms
+from mainstem.cli.times import iso_time
 from mainstem.cli.transactions import end as transactions_end
 from mainstem.cli.transactions import hanging as transactions_hanging
 from mainstem.cli.transactions.options import (
@@ -32,6 +32,7 @@ from mainstem.cli.transactions.options import (
     no_such_id,
 )
 from mainstem.cli.transactions.requests import Listed, ProducerFacts, TransactionFacts, TransactionRequests
+from mainstem.durations import duration_ms
 
 app = typer.Typer(
     help="List and describe transactions, find and abort hanging ones, fence producers.",
@@ -194,7 +195,7 @@ def _duration_ms(text: str | None) -> int:
     """A length of time, or milliseconds as Apache Kafka's tool takes them; -1 for none."""
     if text is None:
         return -1
-    found = int(text) if text.removeprefix("-").isdecimal() else parse_duration_ms(text)
+    found = int(text) if text.removeprefix("-").isdecimal() else duration_ms(text)
     if found is None:
         raise CommandError(f"{text!r} is not a length of time", "write 10m, 2h30m or milliseconds", 2)
     return max(found, -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from mainstem.cli.client import no_such_topic
 from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.errors import CommandError
 from mainstem.cli.transactions.requests import partitions_of
+from mainstem.nearest import suggestion
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more transactional ids.")]
 MaybeIds = Annotated[
@@ -45,6 +45,5 @@ def existing_broker(cluster: ClusterMetadata, broker_id: int | None) -> None:
 
 def no_such_id(transactional_id: str, existing: Iterable[str]) -> CommandError:
     """There is no such transactional id: offer the likely typo."""
-    close = difflib.get_close_matches(transactional_id, list(existing), n=1)
-    hint = f"did you mean {close[0]}?" if close else "`mainstem transactions list` shows what is there"
+    hint = suggestion(transactional_id, existing, "`mainstem transactions list` shows what is there")
     return CommandError(f"there is no transactional id {transactional_id!r}", hint)

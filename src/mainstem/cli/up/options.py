@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mainstem.cli.errors import CommandError
+from mainstem.nearest import suggestion
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
@@ -152,10 +153,8 @@ def _assign(options: UpOptions, spec: OptionSpec, value: str) -> None:
 def _unknown(flag: str) -> CommandError:
     if not flag.startswith("-"):
         return _usage(f"unexpected argument {flag!r}")
-    import difflib  # only for the mistake, not for every start
-
-    close = difflib.get_close_matches(flag, _SPEC_BY_FLAG, n=1)
-    return _usage(f"unknown option {flag}" + (f" (did you mean {close[0]}?)" if close else ""))
+    near = suggestion(flag, _SPEC_BY_FLAG)
+    return _usage(f"unknown option {flag}" + (f" ({near})" if near else ""))
 
 
 def _usage(message: str) -> CommandError:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mainstem.nearest import nearest_name
 from mainstem.spark.pipeline.avro_schema import Defaulted
-from mainstem.spark.pipeline.problems import nearest
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
 
 _WHOLE = ("tinyint", "smallint", "int")
@@ -55,7 +55,7 @@ def _record(columns: Schema, fields: Schema, path: str) -> Iterator[Misfit]:
             yield Misfit(message, _instead(name, extra))
     for name in extra:
         message = f"the schema has no field for the column {path}{name}: it would not be written"
-        close = nearest(name, [field for field in wanted if field not in given])
+        close = nearest_name(name, [field for field in wanted if field not in given])
         hint = f"did you mean {close}? " if close is not None else ""
         yield Misfit(
             message, f"{hint}add a field to the schema, or leave it out of the view", f"{path}{name}"
@@ -63,7 +63,7 @@ def _record(columns: Schema, fields: Schema, path: str) -> Iterator[Misfit]:
 
 
 def _instead(name: str, extra: list[str]) -> str:
-    close = nearest(name, extra)
+    close = nearest_name(name, extra)
     if close is None:
         return "add the column to the view, or give the field a default"
     return f"did you mean {close}? write {close} AS {name}" + (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mainstem.spark.pipeline import sql_tokens, times
+from mainstem.durations import duration_ms
+from mainstem.spark.pipeline import sql_tokens
 from mainstem.spark.pipeline.checking.rules import (
     Context,
     bad_expression,
@@ -122,7 +123,7 @@ def _window(window: Window, source: str, path: Path, context: Context) -> Iterat
         span = getattr(window, key)
         if span is not None:
             yield from bad_span(span, (*path, key))
-    size, slide = times.span_ms(window.size or ""), times.span_ms(window.slide or "")
+    size, slide = duration_ms(window.size or ""), duration_ms(window.slide or "")
     if size is not None and slide is not None and slide > size:
         message = (
             f"windows of {window.size} that are {window.slide} apart would leave out what is between them"

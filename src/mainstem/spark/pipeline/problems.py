@@ -5,9 +5,10 @@ Problems are collected, never raised one by one: whoever validates a file sees a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from mainstem.nearest import suggestion
 
 Path = tuple[str | int, ...]
 
@@ -40,17 +41,7 @@ def dotted(path: Path) -> str:
     return text or "pipeline"
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    by_lower = {other.lower(): other for other in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[close[0]] if close else None
-
-
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are") -> str | None:
     """A hint with the nearest known name, or with all of them."""
-    names = list(known)
-    close = nearest(name, names)
-    if close is not None:
-        return f"did you mean {close}?"
-    return f"{otherwise} {', '.join(sorted(names))}" if names else None
+    names = sorted(known)
+    return suggestion(name, names, f"{otherwise} {', '.join(names)}" if names else "") or None

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
-from mainstem.nearest import did_you_mean
+from mainstem.nearest import did_you_mean, nearest_name
 from mainstem.spark.librdkafka_options import (
     FAST_MECHANISMS,
     needs_librdkafka,
@@ -109,9 +108,9 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
         if name.startswith(_PREFIX):
             bare = name.removeprefix(_PREFIX)
             if bare not in kafka_names.KNOWN and not bare.startswith(kafka_names.USED_PREFIXES):
-                meant = get_close_matches(bare, kafka_names.USED | kafka_names.REFUSED.keys(), 1, _SLIP_RATIO)
+                meant = nearest_name(bare, kafka_names.USED | kafka_names.REFUSED.keys(), _SLIP_RATIO)
                 if meant:
-                    raise SinkOptionError(f"there is no option {name}; did you mean {_PREFIX}{meant[0]}?")
+                    raise SinkOptionError(f"there is no option {name}; did you mean {_PREFIX}{meant}?")
         elif name not in _NAMES:
             raise SinkOptionError(f"there is no option {name} of a write{_hint(name)}")
 
@@ -119,14 +118,12 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
 def _hint(name: str) -> str:
     """What may be meant; names with points are Kafka's as a rule, and lack their prefix."""
     if "." not in name:
-        known = {each.lower(): each for each in (*_SPARK_NAMES, *_OWN_NAMES)}
-        meant = get_close_matches(name, known, 1)
-        return f"; did you mean {known[meant[0]]}?" if meant else ""
+        return did_you_mean(name, (*_SPARK_NAMES, *_OWN_NAMES))
     if name.startswith(kafka_names.USED_PREFIXES):
         return f"; did you mean {_PREFIX}{name}?"
-    meant = get_close_matches(name, kafka_names.KNOWN, 1, _SLIP_RATIO)
+    meant = nearest_name(name, kafka_names.KNOWN, _SLIP_RATIO)
     if meant:
-        return f"; did you mean {_PREFIX}{meant[0]}?"
+        return f"; did you mean {_PREFIX}{meant}?"
     return f": the options of Kafka's client begin with {_PREFIX}, such as {_PREFIX}bootstrap.servers"
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TypeVar
 
-from mainstem.nearest import nearest_name
+from mainstem.nearest import did_you_mean
 from mainstem.spark.source.client import Client, open_client
 from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit
@@ -117,8 +117,7 @@ class OffsetLookup:
         if not missing:
             return
         first = min(missing)
-        nearest = nearest_name(first, client.topics(None))
-        hint = f"; did you mean {nearest}?" if nearest else ""
+        hint = did_you_mean(first, client.topics(None))
         raise TopicMissingError(
             f"topic {first} does not exist ({describe(self._options.subscription)}){hint}"
         )

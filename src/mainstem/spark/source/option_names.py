@@ -1,6 +1,6 @@
 """The names of all options of a read: Spark's own, ours, and Kafka's behind the prefix `kafka.`."""
 
-from mainstem.nearest import nearest_name
+from mainstem.nearest import did_you_mean, nearest_name
 from mainstem.spark.source.errors import OptionError
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
@@ -83,10 +83,8 @@ def check_name(name: str) -> None:
     if name.lower() not in NAMES:
         if "." in name:
             raise OptionError(f"the option {name!r} does not exist{_with_prefix(name.lower())}")
-        known = {lower: proper for lower, proper in NAMES.items() if proper not in PASSED_OVER}
-        nearest = nearest_name(name.lower(), known)
-        hint = f"; did you mean {known[nearest]}?" if nearest else ""
-        raise OptionError(f"the option {name!r} does not exist{hint}")
+        known = [proper for proper in NAMES.values() if proper not in PASSED_OVER]
+        raise OptionError(f"the option {name!r} does not exist{did_you_mean(name, known)}")
 
 
 def _with_prefix(name: str) -> str:
@@ -108,12 +106,6 @@ def check_kafka_name(name: str) -> None:
         raise OptionError(f"the option 'kafka.{name}' {KAFKA_REFUSED[name]}")
     if name in KAFKA_USED or name.startswith(KAFKA_SECURITY_PREFIXES):
         return
-    nearest = nearest_name(name, KAFKA_USED)
-    if nearest and abs(len(nearest) - len(name)) < _SLIP_LETTERS and _is_slip(name, nearest):
+    nearest = nearest_name(name, KAFKA_USED, cutoff=0.9)
+    if nearest and abs(len(nearest) - len(name)) < _SLIP_LETTERS:
         raise OptionError(f"the option 'kafka.{name}' does not exist; did you mean kafka.{nearest}?")
-
-
-def _is_slip(name: str, nearest: str) -> bool:
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, name, nearest).ratio() > 0.9

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mainstem.durations import duration_ms
 from mainstem.nearest import did_you_mean
 from mainstem.spark.source import limits
-from mainstem.spark.source.durations import duration_ms
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Latest, Limit
 from mainstem.spark.source.option_names import NAMES, STRATEGIES, check_kafka_name, check_name
@@ -171,11 +171,14 @@ class _Values:
         return number or None
 
     def duration(self, name: str, default_ms: int) -> int:
+        """As Spark has it: a bare number is milliseconds."""
         value = self.text(name)
-        try:
-            return default_ms if value is None else duration_ms(value)
-        except ValueError:
-            raise OptionError(f"{name} is {value!r}, it has to be a duration such as 15m or 30s") from None
+        if value is None:
+            return default_ms
+        found = int(value) if re.fullmatch(r"-?[0-9]+", value) else duration_ms(value)
+        if found is None:
+            raise OptionError(f"{name} is {value!r}, it has to be a duration such as 15m or 30s")
+        return found
 
     def client(self) -> ClientKind:
         value = self.text("client") or "auto"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean, nearest
+from mainstem.nearest import nearest_name
+from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
 from mainstem.spark.pipeline.running.views import PLACE_IN_SQL, brief
 from mainstem.spark.pipeline.sql_tokens import place_with_blanks
 
@@ -39,6 +40,6 @@ def missing(frame: DataFrame, view: str, column: str, path: Path) -> Problem | N
     """The problem that a view has no such column."""
     if column.lower() in (name.lower() for name in frame.columns):
         return None
-    close = nearest(column, frame.columns)
+    close = nearest_name(column, frame.columns)
     hint = f"did you mean {close}?" if close else f"its columns are {', '.join(frame.columns)}"
     return Problem(path, f"{view} has no column {column!r}", hint)

@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
+from mainstem.nearest import nearest_name
 from mainstem.spark.pipeline.model import Part, Pipeline, Unread
-from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean, nearest
+from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
 
 
 class Written(NamedTuple):
@@ -118,7 +119,7 @@ class _Conformer:
             keys = [key for cls in matching for key in cls.KIND if key in value]
             return self._refuse((*path, keys[1]), f"{' and '.join(keys)} exclude each other", at_key=True)
         for key in value:
-            close = nearest(str(key), [kind for cls in classes for kind in cls.KIND])
+            close = nearest_name(str(key), [kind for cls in classes for kind in cls.KIND])
             if close is not None:
                 return self._refuse(
                     (*path, key), f"there is no {key!r} here", f"did you mean {close}?", at_key=True
