@@ -249,4 +249,5 @@ def partition_of(broker: InProcessBroker, topic: Topic, index: int = 0) -> Any:
 
 
 def waiting_fetches(broker: InProcessBroker, topic: Topic, index: int = 0) -> int:
-    return len(partition_of(broker, topic, index).leader.fetch_waiters)
+    """How many fetches wait for news of this partition."""
+    return sum(len(session.parked) for session in partition_of(broker, topic, index).subscribers.values())

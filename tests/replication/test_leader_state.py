@@ -3,7 +3,7 @@
 from mainstem.replication.leader_state import LeaderState
 
 
-def leader(*isr: int, end_offset: int = 0) -> LeaderState[str, str]:
+def leader(*isr: int, end_offset: int = 0) -> LeaderState[str]:
     return LeaderState(1, 5, isr or (1,), isr or (1,), end_offset)
 
 

@@ -16,7 +16,7 @@ STEPS = 400
 
 
 class Request:
-    """A produce or a fetch that waits."""
+    """A produce that waits."""
 
     def __init__(self, needs: int, acks: int) -> None:
         self.needs = needs
@@ -29,14 +29,13 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.replicas = tuple(range(1, self.random.randint(1, 3) + 1))
-        self.leader: LeaderState[Request, Request] = LeaderState(1, 0, self.replicas, self.replicas, 0)
+        self.leader: LeaderState[Request] = LeaderState(1, 0, self.replicas, self.replicas, 0)
         self.log_end = 0
         self.follower_end = dict.fromkeys(self.replicas[1:], 0)
         self.watermark_seen = 0
         self.waiting: set[Request] = set()
         self.answered: Counter[Request] = Counter()
         self.gone: set[Request] = set()
-        self.fetches_woken: Counter[Request] = Counter()
 
     # ---- what can happen
 
@@ -84,17 +83,9 @@ class Simulation:
             self.waiting.remove(request)
             self.gone.add(request)
 
-    def fetch_parks(self) -> None:
-        self.leader.fetch_waiters[Request(self.leader.high_watermark + 1, 0)] = None
-
     def _advanced(self, end_offset: int) -> None:
         moved = self.leader.local_log_advanced(end_offset)
         assert moved == (self.leader.high_watermark > self.watermark_seen)
-        if moved:
-            for fetch in list(self.leader.fetch_waiters):
-                del self.leader.fetch_waiters[fetch]
-                self.fetches_woken[fetch] += 1
-                assert fetch.needs <= self.leader.high_watermark
         for request in self.leader.take_acknowledged():
             self.answered[request] += 1
             self.waiting.remove(request)
@@ -109,7 +100,6 @@ class Simulation:
         for replica in leader.isr[1:]:
             assert leader.high_watermark <= self.follower_end[replica], "not on every in-sync replica"
         assert set(self.answered.values()) <= {1}, "somebody was answered twice"
-        assert set(self.fetches_woken.values()) <= {1}
         assert not self.gone & set(self.answered)
         for request in self.answered:
             reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
@@ -131,7 +121,6 @@ class Simulation:
             self.follower_fetches,
             self.isr_changes,
             self.request_leaves,
-            self.fetch_parks,
         )
         for _ in range(STEPS):
             self.random.choice(events)()

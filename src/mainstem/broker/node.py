@@ -432,7 +432,7 @@ class Node:
             return  # the node is being stopped
         for partition in self.replicas.in_directory(health):
             partition.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
-            partition.wake_fetches()
+            partition.tell_subscribers()
         if not self._log_manager.online_dirs:
             logger.critical("no log directory is left, the broker stops")
             self.dead.set()

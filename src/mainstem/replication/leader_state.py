@@ -14,15 +14,13 @@ from typing import Generic, TypeVar
 from mainstem.replication.offset_waiters import OffsetWaiters
 
 A = TypeVar("A")
-F = TypeVar("F")
 
 
-class LeaderState(Generic[A, F]):
-    """Leader state of one partition. `A` is an acknowledgement that waits, `F` a fetch that waits."""
+class LeaderState(Generic[A]):
+    """Leader state of one partition. `A` is an acknowledgement that waits."""
 
     __slots__ = (
         "ack_waiters",
-        "fetch_waiters",
         "high_watermark",
         "isr",
         "leader_epoch",
@@ -50,7 +48,6 @@ class LeaderState(Generic[A, F]):
         self.high_watermark = 0
         self.local_waiters: OffsetWaiters[A] = OffsetWaiters()
         self.ack_waiters: OffsetWaiters[A] = OffsetWaiters()
-        self.fetch_waiters: dict[F, None] = {}
         self._advance_high_watermark()
 
     def has_enough_replicas(self, min_insync_replicas: int) -> bool:

@@ -219,9 +219,7 @@ async def test_a_fetch_waits_until_min_bytes_are_there_in_all_its_partitions_tog
     await produce(client, other, bytes(1000))
     response = await answer
     assert [len(values_of(p.records)) for t in response.responses for p in t.partitions] == [1, 1, 2]
-    assert not any(
-        partition_of(broker, *where).leader.fetch_waiters for where in ((topic, 0), (topic, 1), (other, 0))
-    )
+    assert not any(partition_of(broker, *where).subscribers for where in ((topic, 0), (topic, 1), (other, 0)))
 
 
 async def test_a_fetch_that_never_gets_enough_answers_with_what_there_is(

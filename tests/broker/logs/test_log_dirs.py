@@ -35,6 +35,7 @@ from tests.broker.harness import (
     produce,
     produce_request,
     values_of,
+    waiting_fetches,
 )
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -114,7 +115,7 @@ async def test_a_failing_directory_takes_its_partitions_offline_and_no_others(
     parked = asyncio.ensure_future(
         fetch(waiting, topic, offset=1, partition=1, max_wait_ms=30_000, min_bytes=1)
     )
-    await eventually(lambda: bool(broker.node.replicas.by_topic(topic.name, 1).leader.fetch_waiters))
+    await eventually(lambda: waiting_fetches(broker, topic, 1) == 1)
     broker.node.log_manager.dirs[1].health.fail("the disk is on fire")
     assert (await parked).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     for index, code in enumerate((0, ErrorCode.KAFKA_STORAGE_ERROR) * 2):

@@ -13,7 +13,14 @@ from typing import Final
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
-from mainstem.broker.requests.fetch_session import FetchContext, FetchedPartition
+from mainstem.broker.requests.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    READ_COMMITTED,
+    FetchedPartition,
+    FetchSession,
+    Result,
+)
 from mainstem.protocol.apis.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -28,23 +35,22 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
 _TOPIC_IDS_SINCE: Final = 13
-_READ_COMMITTED: Final = 1
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked:
     node = ctx.node
     uses_topic_ids = ctx.version >= _TOPIC_IDS_SINCE
     try:
-        context = node.fetch_sessions.context(
+        session = node.fetch_sessions.session(
             request, uses_topic_ids, random.randrange(1, 2**31), node.clock.now_ms()
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    fetch = Fetch(ctx, request, context)
+    fetch = Fetch(ctx, request, session)
     fetch.read()
     # No answer can be larger than the limit, so there is no use in waiting for more than that.
     request.min_bytes = min(request.min_bytes, request.max_bytes, node.fetch_bytes_max)
-    if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not context.partitions:
+    if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not session.partitions:
         return fetch.response()
     fetch.park()
     return PARKED
@@ -56,30 +62,27 @@ class Fetch:
     __slots__ = (
         "_available",
         "_committed",
-        "_context",
         "_ctx",
         "_is_follower",
-        "_partitions",
         "_request",
         "_results",
         "_scheduled",
+        "_session",
         "_timer",
         "_touched",
         "failed",
         "size",
     )
 
-    def __init__(self, ctx: RequestContext, request: FetchRequest, context: FetchContext) -> None:
+    def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
         self._ctx = ctx
         self._request = request
-        self._context = context
-        self._committed = request.isolation_level == _READ_COMMITTED
-        state = request.replica_state
-        self._is_follower = (request.replica_id if state is None else state.replica_id) >= 0
-        self._results: list[tuple[FetchedPartition, PartitionData, int]] = []
-        self._partitions: dict[Partition, FetchedPartition] = {}
-        self._available: dict[Partition, int] = {}
-        self._touched: set[Partition] = set()
+        self._session = session
+        self._committed = request.isolation_level == READ_COMMITTED
+        self._is_follower = session.reads_as[0] >= 0
+        self._results: list[Result] = []
+        self._available: dict[FetchedPartition, int] = {}
+        self._touched: set[FetchedPartition] = set()
         self._scheduled = False
         self.failed = False
         self.size = 0
@@ -87,14 +90,17 @@ class Fetch:
     # ---- reading
 
     def read(self) -> None:
-        """Read every partition within the limits of the request; the first batch found is returned whole."""
+        """Read what is ready within the limits of the request; the first batch found is returned whole."""
         self.size = 0
         self.failed = False
         self._results = []
         self._available.clear()
         limit = min(self._request.max_bytes, self._ctx.node.fetch_bytes_max)
-        for asked in self._context.partitions:
-            data, size = self._read_partition(asked, max(0, limit - self.size))
+        for asked in self._session.in_order():
+            left = limit - self.size
+            if left <= 0 and self.size and not asked.has_moved:
+                continue  # there is no room for its records, and nothing else to tell
+            data, size = self._read_partition(asked, max(0, left))
             self.size += size
             if data.error_code or data.diverging_epoch is not None:
                 self.failed = True
@@ -103,7 +109,7 @@ class Fetch:
     def _read_partition(self, asked: FetchedPartition, limit: int) -> tuple[PartitionData, int]:
         try:
             partition = self._find(asked)
-            self._partitions[partition] = asked
+            self._session.found(asked, partition)
             partition.check_leader_epoch(asked.current_leader_epoch)
             leader = partition.leader
             data = PartitionData(
@@ -119,7 +125,7 @@ class Fetch:
             result = partition.read(
                 asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0, self._committed
             )
-            self._available[partition] = result.size
+            self._available[asked] = result.size
             if result.records is None:
                 return data, 0
             data.records = result.records
@@ -179,28 +185,27 @@ class Fetch:
             aborted_transactions=None,
             records=b"",
         )
-        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-            partition = next((p for p, a in self._partitions.items() if a is asked), None)
-            if partition is not None:
-                leader = partition.leader
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=leader.node_id, leader_epoch=leader.leader_epoch
-                )
+        names_leader = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if names_leader and asked.found is not None:
+            leader = asked.found.leader
+            data.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.leader_epoch)
         return data
 
     # ---- answering
 
     def response(self) -> FetchResponse:
-        for partition, size in self._available.items():
-            partition.bytes_out += size
+        for read, size in self._available.items():
+            if read.found is not None:
+                read.found.bytes_out += size
         topics: list[FetchableTopicResponse] = []
         endpoints = False
-        for asked, data in self._context.select(self._results):
+        is_incremental = self._request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
+        for asked, data in self._session.select(self._results, is_incremental=is_incremental):
             if not topics or topics[-1].topic != asked.topic or topics[-1].topic_id != asked.topic_id:
                 topics.append(FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id))
             topics[-1].partitions.append(data)
             endpoints = endpoints or data.current_leader is not None
-        response = FetchResponse(session_id=self._context.session_id, responses=topics)
+        response = FetchResponse(session_id=self._session.session_id, responses=topics)
         if endpoints:
             response.node_endpoints = [
                 NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port, rack=e.rack)
@@ -212,22 +217,21 @@ class Fetch:
 
     def park(self) -> None:
         """Wait on the partitions; the ranges read so far are let go and read again at the answer."""
-        self._results = []
-        for partition in self._partitions:
-            partition.leader.fetch_waiters[self] = None
+        results, self._results = self._results, []
+        self._session.park(self, results)
         loop = self._ctx.node.loop
         self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._finish)
         self._ctx.connection.waiter = self
         if self.size:
             # The limit of the whole answer may have cut it short, and then there is nothing to wait for.
-            for partition in self._partitions:
-                self.touched(partition)
+            for asked in self._session.ready:
+                self.touched(asked)
 
-    def touched(self, partition: Partition) -> None:
+    def touched(self, asked: FetchedPartition) -> None:
         """The partition moved: look again on the next turn of the loop, once for everything that moved in
         this one.
         """
-        self._touched.add(partition)
+        self._touched.add(asked)
         if not self._scheduled:
             self._scheduled = True
             self._ctx.node.loop.call_soon(self._look_again)
@@ -237,18 +241,19 @@ class Fetch:
             return  # answered or cancelled meanwhile
         self._scheduled = False
         touched, self._touched = self._touched, set()
-        for partition in touched:
-            asked = self._partitions[partition]
-            if partition.deleted:
+        for asked in touched:
+            partition = asked.found
+            if partition is None:  # it is gone
                 self._finish()
                 return
+            partition.subscribers[asked] = self._session
             try:
                 result = partition.read(asked.fetch_offset, asked.max_bytes, True, self._committed)
             except KafkaError:
                 self._finish()
                 return
-            self.size += result.size - self._available.get(partition, 0)
-            self._available[partition] = result.size
+            self.size += result.size - self._available.get(asked, 0)
+            self._available[asked] = result.size
         if self.size >= self._request.min_bytes:
             self._finish()
 
@@ -260,5 +265,4 @@ class Fetch:
     def cancel(self) -> None:
         self._timer.cancel()
         self._ctx.connection.waiter = None
-        for partition in self._partitions:
-            partition.leader.fetch_waiters.pop(self, None)
+        self._session.unpark(self)

@@ -48,5 +48,5 @@ def _delete(ctx: RequestContext, topic: str, part: DeleteRecordsPartition) -> De
     except KafkaError as error:
         result.error_code = error.code
         return result
-    partition.wake_fetches()
+    partition.tell_subscribers()
     return result

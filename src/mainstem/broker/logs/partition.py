@@ -6,7 +6,8 @@ loop.
 
 import asyncio
 import logging
-from typing import Final, Protocol
+from collections.abc import Hashable
+from typing import Any, Final, Protocol
 
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
@@ -27,10 +28,12 @@ class AckWaiter(Protocol):
     def acknowledged(self, partition: "Partition", error: ErrorCode) -> None: ...
 
 
-class FetchWaiter(Protocol):
-    """A fetch that waits for more data or for the end of this partition."""
+class Subscriber(Protocol):
+    """A reader that wants to hear when there is something new to tell of partitions: more data, another log
+    start, an error, their end. `subscription` is what it knows this one by.
+    """
 
-    def touched(self, partition: "Partition") -> None: ...
+    def partition_moved(self, subscription: Any) -> None: ...
 
 
 class Partition:
@@ -48,6 +51,7 @@ class Partition:
         "index",
         "leader",
         "log",
+        "subscribers",
         "topic",
         "topic_id",
     )
@@ -58,7 +62,7 @@ class Partition:
         topic_id: bytes,
         index: int,
         log: Log,
-        leader: LeaderState[AckWaiter, FetchWaiter],
+        leader: LeaderState[AckWaiter],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.topic = topic
@@ -68,6 +72,8 @@ class Partition:
         self.leader = leader
         self.deleted = False
         self.bytes_out = 0  # what fetches were given
+        # Each hears of one move: it subscribes again when it has looked. Whoever lags costs nothing.
+        self.subscribers: dict[Hashable, Subscriber] = {}
         self._loop = loop
         self._flush_wanted = 0
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -210,10 +216,11 @@ class Partition:
             end_offset = self.log.last_stable_offset(end_offset)
         return self.log.read(offset, max_bytes, end_offset, min_one_message)
 
-    def wake_fetches(self) -> None:
-        """Have every parked fetch on this partition look again."""
-        for waiter in list(self.leader.fetch_waiters):
-            waiter.touched(self)
+    def tell_subscribers(self) -> None:
+        """There is something new for whoever reads this partition."""
+        subscribers, self.subscribers = self.subscribers, {}
+        for subscription, subscriber in subscribers.items():
+            subscriber.partition_moved(subscription)
 
     def delete(self) -> None:
         """The topic is gone: everybody who waits is answered now."""
@@ -221,7 +228,7 @@ class Partition:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
         self.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self.wake_fetches()
+        self.tell_subscribers()
 
     def fail_waiters(self, error: ErrorCode) -> None:
         for waiter in self.leader.local_waiters.take_all() + self.leader.ack_waiters.take_all():
@@ -229,8 +236,8 @@ class Partition:
 
     def _high_watermark_moved(self) -> None:
         leader = self.leader
-        if leader.fetch_waiters:
-            self.wake_fetches()
+        if self.subscribers:
+            self.tell_subscribers()
         if leader.ack_waiters.waiting or leader.local_waiters.waiting:
             for waiter in leader.take_acknowledged():
                 waiter.acknowledged(self, ErrorCode.NONE)

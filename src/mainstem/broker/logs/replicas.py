@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mainstem.broker.clock import Clock
-from mainstem.broker.logs.partition import AckWaiter, FetchWaiter, Partition
+from mainstem.broker.logs.partition import AckWaiter, Partition
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
 from mainstem.config import BrokerConfig, LogConfig, topic_log_config
@@ -184,7 +184,7 @@ class Replicas:
             directory_id=directory_of(part, self._node_id),
         )
         log.assign_epoch(part.leader_epoch)
-        leader: LeaderState[AckWaiter, FetchWaiter] = LeaderState(
+        leader: LeaderState[AckWaiter] = LeaderState(
             self._node_id, part.leader_epoch, part.replicas, part.isr, log.log_end_offset
         )
         return Partition(topic.name, topic.topic_id, part.partition, log, leader, self._loop)

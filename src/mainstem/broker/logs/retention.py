@@ -25,5 +25,5 @@ async def remove_old_segments(node: "Node", partition: Partition) -> None:
         return
     partition.log.producer_state.remove_expired(now_ms, node.config.get("producer.id.expiration.ms"))
     if removed:
-        partition.wake_fetches()
+        partition.tell_subscribers()
         await asyncio.sleep(0)

@@ -1,19 +1,26 @@
 """Incremental fetch sessions (KIP-227): what a client fetches is remembered, so that requests and
-responses carry only what changed.
+responses carry only what changed, and cost only what changed.
 
-Rules: a session belongs to one client connection's lifetime only by its id and epoch, never by the socket; a
-partition is left out of an incremental response unless it has data, an error, or a moved watermark; a
-partition that returned data goes to the end of the order, so that none starves under a response limit.
+Rules:
+- A session belongs to one client connection's lifetime only by its id and epoch, never by the socket.
+- A partition is left out of an incremental response unless it has data, an error, or a moved watermark.
+- A partition that returned data goes to the end of the order, so that none starves under a response limit.
+- A partition is ready while there may be something to tell of it: it was asked for by the request, it moved,
+  or its last result was records or an error. Any other one was read to its end and hears of the next move,
+  so that it need not be looked at.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Final, Protocol
 
+from mainstem.broker.logs.partition import Partition
 from mainstem.protocol.apis.k01_fetch import FetchRequest, PartitionData
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
+READ_COMMITTED: Final = 1
 _EPOCH_MAX: Final = 2**31 - 1
 
 Key = tuple[str, bytes, int]  # topic name (empty when asked by id), topic id, partition
@@ -25,20 +32,24 @@ class FetchedPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "found",
+        "has_moved",
         "high_watermark_sent",
         "last_fetched_epoch",
         "log_start_offset_sent",
         "max_bytes",
         "name_found",
         "partition",
+        "place",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, partition: int) -> None:
+    def __init__(self, topic: str, topic_id: bytes, partition: int, place: int) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
+        self.place = place  # in the order of the session
         self.fetch_offset = 0
         self.max_bytes = 0
         self.current_leader_epoch = -1
@@ -46,79 +57,167 @@ class FetchedPartition:
         self.high_watermark_sent = -1
         self.log_start_offset_sent = -1
         self.name_found = ""  # the name that the topic id had when it was last read
+        self.found: Partition | None = None  # when it was last read
+        self.has_moved = True  # there may be more to tell of it than records
+
+    def was_told(self, data: PartitionData) -> bool:
+        """Whether the client knows of these offsets already."""
+        return (
+            data.high_watermark == self.high_watermark_sent
+            and data.log_start_offset == self.log_start_offset_sent
+        )
+
+
+Result = tuple[FetchedPartition, PartitionData, int]  # the last is the size of the records
+_place = attrgetter("place")
+
+
+class ParkedFetch(Protocol):
+    """A fetch that waits for what the session asks for."""
+
+    def touched(self, asked: FetchedPartition) -> None: ...
 
 
 class FetchSession:
-    """The partitions of one session, in the order in which they are read."""
+    """The partitions that a client asks for. Outside of a session they are those of a single request."""
 
-    __slots__ = ("epoch", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "_places",
+        "epoch",
+        "is_kept",
+        "last_used_ms",
+        "parked",
+        "partitions",
+        "reads_as",
+        "ready",
+        "session_id",
+        "uses_topic_ids",
+    )
 
     def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
+        self.is_kept = session_id != 0  # for more than the requests that are being served
         self.epoch = 1
         self.last_used_ms = now_ms
         self.partitions: dict[Key, FetchedPartition] = {}
+        self.ready: dict[FetchedPartition, None] = {}
+        self.parked: list[ParkedFetch] = []
+        self.reads_as = (-1, 0)  # which replica, at which isolation level
+        self._places = 0
 
-    def update(self, request: FetchRequest) -> None:
-        """Take over what the request adds, changes and forgets."""
-        for key, asked in _asked(request):
-            known = self.partitions.get(key)
-            if known is None:
-                self.partitions[key] = asked
-                continue
-            known.fetch_offset = asked.fetch_offset
-            known.max_bytes = asked.max_bytes
-            known.current_leader_epoch = asked.current_leader_epoch
-            known.last_fetched_epoch = asked.last_fetched_epoch
+    def ask(self, request: FetchRequest) -> None:
+        """Take over what the request adds and changes."""
+        for topic in request.topics:
+            for part in topic.partitions:
+                key = (topic.topic, topic.topic_id, part.partition)
+                asked = self.partitions.get(key)
+                if asked is None:
+                    self._places += 1
+                    asked = self.partitions[key] = FetchedPartition(*key, self._places)
+                asked.fetch_offset = part.fetch_offset
+                asked.max_bytes = part.partition_max_bytes
+                asked.current_leader_epoch = part.current_leader_epoch
+                asked.last_fetched_epoch = part.last_fetched_epoch
+                asked.has_moved = True
+                self.ready[asked] = None
+        state = request.replica_state
+        reads_as = (request.replica_id if state is None else state.replica_id, request.isolation_level)
+        if reads_as != self.reads_as:
+            self.reads_as = reads_as
+            for asked in self.partitions.values():  # each may end elsewhere for this reader
+                self.ready[asked] = None
+                asked.has_moved = True
+
+    def forget(self, request: FetchRequest) -> None:
+        """Let go of what the request does not want any more."""
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
-                self.partitions.pop((topic.topic, topic.topic_id, index), None)
+                asked = self.partitions.pop((topic.topic, topic.topic_id, index), None)
+                if asked is not None:
+                    self.ready.pop(asked, None)
+                    _unsubscribe(asked)
 
+    def in_order(self) -> list[FetchedPartition]:
+        """The partitions that are ready, in the order in which they are read."""
+        return sorted(self.ready, key=_place) if len(self.ready) > 1 else list(self.ready)
 
-class FetchContext:
-    """The partitions to read for one request, and the rule which of their results the response carries."""
+    # ---- the partitions
 
-    __slots__ = ("_incremental", "_session", "partitions", "session_id")
+    def found(self, asked: FetchedPartition, partition: Partition) -> None:
+        """The partition is about to be read, and its later moves are to be heard of."""
+        if asked.found is not partition:
+            _unsubscribe(asked)
+            asked.found = partition
+        if self.is_kept:
+            partition.subscribers[asked] = self
 
-    def __init__(
-        self, partitions: Iterable[FetchedPartition], session: FetchSession | None, incremental: bool
-    ) -> None:
-        self.partitions = list(partitions)
-        self._session = session
-        self._incremental = incremental
-        self.session_id = session.session_id if session is not None else 0
+    def partition_moved(self, asked: FetchedPartition) -> None:
+        """There is something to tell of a partition. The next time is heard of when it was read again."""
+        if asked.found is not None and asked.found.deleted:
+            asked.found = None
+        asked.has_moved = True
+        self.ready[asked] = None
+        for fetch in self.parked:
+            fetch.touched(asked)
+
+    def park(self, fetch: ParkedFetch, results: list[Result]) -> None:
+        """Let a fetch that has read its partitions hear of their moves."""
+        self.parked.append(fetch)
+        if self.is_kept:
+            for asked, data, size in results:
+                if asked.was_told(data) and self._is_at_end(asked, data, size):
+                    self.ready.pop(asked, None)
+        else:
+            for asked in self.partitions.values():
+                if asked.found is not None:
+                    asked.found.subscribers[asked] = self
+
+    def unpark(self, fetch: ParkedFetch) -> None:
+        self.parked.remove(fetch)
+        if not self.is_kept:
+            self.close()
+
+    def close(self) -> None:
+        """No further request will come. A fetch that waits still hears of its partitions."""
+        self.is_kept = False
+        if not self.parked:
+            for asked in self.partitions.values():
+                _unsubscribe(asked)
+
+    # ---- the answer
 
     def select(
-        self, results: list[tuple[FetchedPartition, PartitionData, int]]
-    ) -> list[tuple[FetchedPartition, PartitionData]]:
-        """The results that go into the response; `results` holds the size of each one's records."""
-        if self._session is None:
-            return [(asked, data) for asked, data, _ in results]
-        selected = []
+        self, results: list[Result], *, is_incremental: bool
+    ) -> Iterator[tuple[FetchedPartition, PartitionData]]:
+        """The results that go into the response."""
         for asked, data, size in results:
-            changed = (
-                size > 0
-                or data.error_code
-                or data.high_watermark != asked.high_watermark_sent
-                or data.log_start_offset != asked.log_start_offset_sent
-                or data.diverging_epoch is not None
-            )
+            failed = data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
+            changed = size > 0 or failed or not asked.was_told(data)
             asked.high_watermark_sent = data.high_watermark
             asked.log_start_offset_sent = data.log_start_offset
             if data.error_code:
                 asked.high_watermark_sent = -1  # have the watermark sent again once the error is over
+            asked.has_moved = failed  # an error is told again until it is over
             if size > 0:
-                self._move_to_end(asked)
-            if changed or not self._incremental:
-                selected.append((asked, data))
-        return selected
+                self._places += 1
+                asked.place = self._places
+            elif not failed and self._is_at_end(asked, data, size):
+                self.ready.pop(asked, None)
+            if changed or not is_incremental:
+                yield asked, data
 
-    def _move_to_end(self, asked: FetchedPartition) -> None:
-        assert self._session is not None
-        key = (asked.topic, asked.topic_id, asked.partition)
-        if self._session.partitions.pop(key, None) is not None:
-            self._session.partitions[key] = asked
+    def _is_at_end(self, asked: FetchedPartition, data: PartitionData, size: int) -> bool:
+        """Whether only a move of the partition can bring its reader more records."""
+        read_committed = self.reads_as[1] == READ_COMMITTED
+        end_offset = data.last_stable_offset if read_committed else data.high_watermark
+        return size == 0 and asked.fetch_offset >= end_offset
+
+
+def _unsubscribe(asked: FetchedPartition) -> None:
+    if asked.found is not None:
+        asked.found.subscribers.pop(asked, None)
+        asked.found = None
 
 
 class FetchSessionCache:
@@ -132,20 +231,20 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def context(self, request: FetchRequest, uses_topic_ids: bool, new_id: int, now_ms: int) -> FetchContext:
+    def session(self, request: FetchRequest, uses_topic_ids: bool, new_id: int, now_ms: int) -> FetchSession:
         """Find, make or close the session that the request names. `new_id` is a random id for a new one.
 
         Raises the KafkaError that the whole response carries when the session is not what the client thinks.
         """
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
-            partitions = dict(_asked(request))
+            self._close(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH:
                 session = self._create(new_id, uses_topic_ids, now_ms)
-            if session is not None:
-                session.partitions = partitions
-            return FetchContext(partitions.values(), session, incremental=False)
+            if session is None:
+                session = FetchSession(0, uses_topic_ids, now_ms)
+            session.ask(request)
+            return session
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(
@@ -161,14 +260,15 @@ class FetchSessionCache:
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
                 f"fetch session {session.session_id} changed between topic names and topic ids",
             )
-        session.update(request)
+        session.ask(request)
+        session.forget(request)
         if not session.partitions:
-            del self._sessions[session.session_id]
-            return FetchContext((), None, incremental=False)
+            self._close(session.session_id)
+            return FetchSession(0, uses_topic_ids, now_ms)
         session.epoch = session.epoch + 1 if session.epoch < _EPOCH_MAX else 1
         session.last_used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)  # keep the oldest first
-        return FetchContext(session.partitions.values(), session, incremental=True)
+        return session
 
     def _create(self, new_id: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
         if new_id in self._sessions or self._slots <= 0:
@@ -177,18 +277,12 @@ class FetchSessionCache:
             oldest = next(iter(self._sessions.values()))
             if now_ms - oldest.last_used_ms < self._eviction_ms:
                 return None
-            del self._sessions[oldest.session_id]
+            self._close(oldest.session_id)
         session = FetchSession(new_id, uses_topic_ids, now_ms)
         self._sessions[new_id] = session
         return session
 
-
-def _asked(request: FetchRequest) -> Iterator[tuple[Key, FetchedPartition]]:
-    for topic in request.topics:
-        for part in topic.partitions:
-            asked = FetchedPartition(topic.topic, topic.topic_id, part.partition)
-            asked.fetch_offset = part.fetch_offset
-            asked.max_bytes = part.partition_max_bytes
-            asked.current_leader_epoch = part.current_leader_epoch
-            asked.last_fetched_epoch = part.last_fetched_epoch
-            yield (topic.topic, topic.topic_id, part.partition), asked
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
