@@ -33,6 +33,10 @@ class ConnectionLost(WireError):
         self.problem = problem
 
 
+class ConnectionRefused(ConnectionLost):
+    """The machine is there, and nobody listens at the port: the broker has ended, or never began."""
+
+
 class NoBrokerAnswers(ConnectionLost):
     """None of the bootstrap servers and known brokers can be reached."""
 

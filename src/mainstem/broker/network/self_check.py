@@ -1,5 +1,5 @@
-"""After the start: dials the node's own advertised addresses and says which setting to change when that
-fails.
+"""After the start: asks the node itself at its own advertised addresses, and says which setting to change
+when that fails.
 
 Clients dial what Metadata tells them, not what they were given first; a wrong advertised address is the most
 common reason why a new broker "does not work".
@@ -8,30 +8,36 @@ common reason why a new broker "does not work".
 import asyncio
 import logging
 from collections.abc import Sequence
+from random import random
 
 from mainstem.broker.network.listener import BoundListener
 
 logger = logging.getLogger(__name__)
 
-_DIAL_SECONDS_MAX = 3.0
+_ANSWER_SECONDS_MAX = 3.0
 
 
 async def check_advertised(listeners: Sequence[BoundListener]) -> list[str]:
     """One line for each listener whose advertised address cannot be reached from here."""
+    # Not at import: the node serves its clients first.
+    from mainstem.broker.network.peers import PeerConnection, PeerOptions
+    from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest
+    from mainstem.wire.errors import ConnectionLost
+
     problems = []
     for listener in listeners:
-        where = f"{listener.advertised_host}:{listener.advertised_port}"
+        address = listener.advertised_host, listener.advertised_port
+        peer = PeerConnection(asyncio.get_running_loop(), address, PeerOptions(), random)
         try:
-            connecting = asyncio.open_connection(listener.advertised_host, listener.advertised_port)
-            _, writer = await asyncio.wait_for(connecting, _DIAL_SECONDS_MAX)
-        except (OSError, TimeoutError) as error:
-            reason = str(error) or "no answer"
+            await peer.call(ApiVersionsRequest("mainstem", "self-check"), timeout_s=_ANSWER_SECONDS_MAX)
+        except ConnectionLost as error:
             problems.append(
-                f"clients are told to connect to {where}, but this machine itself cannot ({reason}); set "
-                f"advertised.listeners={listener.name}://HOST:PORT to an address that clients can reach"
+                f"clients are told to connect to {peer.address}, but this machine itself cannot "
+                f"({error.problem}); set advertised.listeners={listener.name}://HOST:PORT to an address that "
+                "clients can reach"
             )
-            continue
-        writer.close()
+        finally:
+            peer.close()
     for problem in problems:
         logger.warning(problem)
     return problems
