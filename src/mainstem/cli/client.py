@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import say
+from mainstem.cli.streams import say
 from mainstem.nearest import suggestion
 
 DEFAULT_BOOTSTRAP = "localhost:9092"

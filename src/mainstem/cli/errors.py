@@ -5,9 +5,8 @@ It must stay importable without typer, rich or a client library, because `up` us
 
 from __future__ import annotations
 
-import sys
-
 from mainstem.cli.command_name import typeable
+from mainstem.cli.streams import say
 
 
 class CommandError(Exception):
@@ -28,7 +27,7 @@ def in_two_lines(text: str, otherwise: str | None = None) -> CommandError:
 
 def report(error: CommandError) -> int:
     """Print the error the way every subcommand does, and return the exit code that goes with it."""
-    print(f"mainstem: {error.message}", file=sys.stderr)
+    say(f"mainstem: {error.message}")
     if error.hint:
-        print(f"  -> {typeable(error.hint)}", file=sys.stderr)
+        say(f"  -> {typeable(error.hint)}")
     return error.exit_code

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from mainstem import __version__
+from mainstem.cli import streams
 
 HELP_FLAGS = frozenset({"--help", "-h"})
 VERSION_FLAGS = frozenset({"--version", "-V"})
@@ -18,7 +19,20 @@ VERSION_FLAGS = frozenset({"--version", "-V"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one `mainstem` command line and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    streams.prepare()
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except streams.OutputLostError as lost:
+        streams.abandon_output()
+        if lost.reader_left:  # head or less has seen enough
+            return 0
+        streams.say(f"mainstem: cannot write to standard output: {lost.reason}")
+        return 1
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["up"] and not HELP_FLAGS.intersection(arguments):
         from mainstem.cli.up.command import main as run_up
 

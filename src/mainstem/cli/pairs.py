@@ -9,9 +9,9 @@ from mainstem.cli.errors import CommandError
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\0": "\0", "\\\\": "\\"}
 
 
-def parse_pairs(items: Iterable[str], option: str) -> dict[str, str]:
-    """`name=value` items as a dict; the value may be empty and may hold further equals signs."""
-    pairs: dict[str, str] = {}
+def parse_pairs(items: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """`name=value` items in their order; the value may be empty and may hold further equals signs."""
+    pairs: list[tuple[str, str]] = []
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.strip():
@@ -20,7 +20,7 @@ def parse_pairs(items: Iterable[str], option: str) -> dict[str, str]:
                 f"write it with an equals sign: {option} NAME=VALUE",
                 2,
             )
-        pairs[name.strip()] = value
+        pairs.append((name.strip(), value))
     return pairs
 
 

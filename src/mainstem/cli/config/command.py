@@ -32,7 +32,8 @@ from mainstem.cli.config.show import (
 )
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
-from mainstem.cli.render import examples, print_json, reader_may_leave, say
+from mainstem.cli.rendering import examples, print_json
+from mainstem.cli.streams import say
 from mainstem.config.tables import TOPIC_SETTINGS
 from mainstem.nearest import suggestion
 
@@ -184,8 +185,7 @@ def describe(
     if as_json:
         print_json([described_json(setting) for setting in found])
     elif found:
-        with reader_may_leave():
-            show_described(found, scope.words, in_full=names is not None and len(names) == 1)
+        show_described(found, scope.words, in_full=names is not None and len(names) == 1)
     else:
         say(f"{scope.words} has no settings of that kind; --all shows the defaults")
 
@@ -198,8 +198,7 @@ def _describe_declared(names: list[str], ignored: bool, as_json: bool) -> None:
     if as_json:
         print_json([declared_json(setting) for setting in settings])
         return
-    with reader_may_leave():
-        show_declared(settings)
+    show_declared(settings)
 
 
 def _scope(topic: str | None, group: str | None, broker: int | None, all_brokers: bool) -> Scope | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mainstem.cli.config.requests import Described
-from mainstem.cli.render import print_table
+from mainstem.cli.rendering import print_table
 from mainstem.config.definition import Scope as SettingScope
 from mainstem.config.definition import Setting, UpdateMode
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS

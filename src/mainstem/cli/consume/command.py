@@ -28,7 +28,7 @@ from mainstem.cli.consume.group import GroupOptions, GroupReader, Stop
 from mainstem.cli.consume.reader import Reader
 from mainstem.cli.consume.start import Start, parse_start, starting_positions
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import examples, reader_may_leave
+from mainstem.cli.rendering import examples
 
 EXAMPLES = examples(
     "mainstem consume greetings --from-beginning",
@@ -212,8 +212,7 @@ def _consume_alone(
         with kafka_errors(bootstrap, f"find where to start in {topic}"):
             starts = starting_positions(consumer, topic, partitions, start)
         reader = Reader(consumer, starts, bootstrap, notice, limit=reading.limit, follow=reading.follow)
-        with reader_may_leave():
-            reader.run(sys.stdout.buffer, write)
+        reader.run(sys.stdout.buffer, write)
     finally:
         consumer.close()
 
@@ -234,8 +233,7 @@ def _consume_in_group(reading: _Reading, settings: dict[str, Any], write: Format
                 follow=reading.follow,
                 stop=stop,
             )
-            with reader_may_leave():
-                reader.run(sys.stdout.buffer, write)
+            reader.run(sys.stdout.buffer, write)
         finally:
             consumer.close()
     if stop.exit_code:

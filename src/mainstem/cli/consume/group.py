@@ -21,7 +21,7 @@ from mainstem.cli.client import ConnectionNotice, advise
 from mainstem.cli.consume.format import Formatter
 from mainstem.cli.consume.reader import POLL_BATCH, SILENCE_MAX_S, poll_at_hand
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import say
+from mainstem.cli.streams import say
 
 COMMIT_EVERY_S = 1.0
 _EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}

@@ -29,7 +29,7 @@ from mainstem.cli.demo.requirements import check_requirements
 from mainstem.cli.demo.sender import DemoSender
 from mainstem.cli.demo.stream import ORDERS, PAYMENTS, Stream
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import examples, print_table
+from mainstem.cli.rendering import examples, print_table
 from mainstem.testing import Broker, BrokerError
 
 EXAMPLES = examples(

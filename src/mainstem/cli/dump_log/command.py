@@ -18,7 +18,7 @@ from mainstem.cli.dump_log import text as dump_text
 from mainstem.cli.dump_log.batches import log_entries
 from mainstem.cli.dump_log.entry import Entry
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import examples, reader_may_leave
+from mainstem.cli.rendering import examples
 
 EXAMPLES = examples(
     "mainstem dump-log data/orders-0/00000000000000000000.log",
@@ -38,13 +38,12 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON o
 def dump_log(paths: Paths, batches: Batches = False, as_json: Json = False) -> None:
     """Print batches and records, indexes, snapshots and checkpoints of a data directory."""
     damaged = 0
-    with reader_may_leave():
-        for path in _files(paths):
-            if not as_json:
-                print(path)
-            for entry in _entries(path, with_records=not batches):
-                damaged += entry["type"] == "damage"
-                print(_json_line(path, entry) if as_json else dump_text.line(entry))
+    for path in _files(paths):
+        if not as_json:
+            print(path)
+        for entry in _entries(path, with_records=not batches):
+            damaged += entry["type"] == "damage"
+            print(_json_line(path, entry) if as_json else dump_text.line(entry))
     if damaged:
         raise CommandError(
             f"{damaged} damaged {'place' if damaged == 1 else 'places'} found",

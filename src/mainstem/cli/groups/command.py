@@ -22,7 +22,8 @@ from mainstem.cli.groups.description import no_such_group
 from mainstem.cli.groups.lag import GroupLag, collect_all
 from mainstem.cli.groups.options import Json, MaybeGroupNames
 from mainstem.cli.groups.requests import GroupRequests
-from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.streams import say
 from mainstem.protocol.apis.k16_list_groups import ListedGroup
 
 app = typer.Typer(

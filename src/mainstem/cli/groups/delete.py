@@ -21,7 +21,8 @@ from mainstem.cli.groups.offsets import committed_offsets
 from mainstem.cli.groups.options import GroupName, GroupNames, Yes
 from mainstem.cli.groups.requests import GroupRequests
 from mainstem.cli.groups.scope import AllTopics, Topics, check_scope, existing_partitions, parse_topics
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 from mainstem.protocol.errors import ErrorCode
 
 DELETE_EXAMPLES = examples(

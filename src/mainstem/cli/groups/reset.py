@@ -29,7 +29,8 @@ from mainstem.cli.groups.scope import (
     existing_partitions,
     parse_topics,
 )
-from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.streams import say
 
 EXAMPLES = examples(
     "mainstem groups reset-offsets billing --topic orders --to-earliest  [dim]# only shows the plan[/dim]",

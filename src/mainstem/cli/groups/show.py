@@ -12,7 +12,7 @@ from mainstem.cli.groups.description import (
     partitions_text,
 )
 from mainstem.cli.groups.lag import GroupLag
-from mainstem.cli.render import print_table
+from mainstem.cli.rendering import print_table
 from mainstem.coordinator.group.lag import Lag
 
 NONE = "-"

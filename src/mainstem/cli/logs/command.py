@@ -21,8 +21,9 @@ from mainstem.cli.client import (
 )
 from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.logs.requests import Directory, LogDirRequests, Replica
-from mainstem.cli.render import Row, examples, print_json, print_table, reader_may_leave, say
+from mainstem.cli.rendering import Row, examples, print_json, print_table
 from mainstem.cli.sizes import size_text
+from mainstem.cli.streams import say
 
 app = typer.Typer(help="Sizes of logs and where they lie.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -75,13 +76,12 @@ def sizes(
         )
         return
     show = str if exact else size_text
-    with reader_may_leave():
-        if by is By.TOPIC:
-            print_table(("topic", "partitions", "size", "largest partition"), _by_topic(replicas, show))
-        elif by is By.PARTITION:
-            print_table(_PARTITION_COLUMNS, _by_partition(replicas, show))
-        else:
-            print_table(_DIRECTORY_COLUMNS, _by_directory(directories, replicas, show))
+    if by is By.TOPIC:
+        print_table(("topic", "partitions", "size", "largest partition"), _by_topic(replicas, show))
+    elif by is By.PARTITION:
+        print_table(_PARTITION_COLUMNS, _by_partition(replicas, show))
+    else:
+        print_table(_DIRECTORY_COLUMNS, _by_directory(directories, replicas, show))
     for directory in directories:
         if directory.problem is not None:
             say(f"warning: {directory.path} of broker {directory.broker} is offline ({directory.problem})")

@@ -9,7 +9,8 @@ import typer
 
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 
 EXAMPLES = examples(
     "mainstem pipeline explain orders.yaml",

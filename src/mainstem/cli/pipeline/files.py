@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.render import print_json, say
+from mainstem.cli.rendering import print_json
+from mainstem.cli.streams import say
 from mainstem.nearest import suggestion
 
 if TYPE_CHECKING:

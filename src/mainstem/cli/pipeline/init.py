@@ -12,7 +12,8 @@ import typer
 from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pipeline.files import DEFAULT_FILE, missing_package
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.schemas.ddl import Schema

@@ -16,7 +16,8 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from mainstem.cli.client import END_WAIT_MS, consumer_client, kafka_errors, producer_client, topic_metadata
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, usable
-from mainstem.cli.render import examples, print_table, say
+from mainstem.cli.rendering import examples, print_table
+from mainstem.cli.streams import say
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.dead_letters.headers import DeadLetter

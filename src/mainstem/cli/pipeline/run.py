@@ -17,7 +17,8 @@ from mainstem.cli.client import check_reachable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.file.reader import Document
@@ -88,7 +89,7 @@ def run(
         raise CommandError(f"Spark needs Java: {error}", hint) from None
     places = Places(document.pipeline, document.folder, bootstrap=bootstrap, checkpoint=_absolute(checkpoint))
     log_file = Path(log) if log else state_home() / "logs" / f"{document.pipeline.name}.log"
-    configuration = parse_pairs(conf, "--conf")
+    configuration = dict(parse_pairs(conf, "--conf"))
     if package:
         configuration = _packaged(places, configuration)
     elif not session.is_local(master):

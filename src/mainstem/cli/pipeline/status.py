@@ -9,7 +9,8 @@ import typer
 
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pipeline.files import missing_package
-from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.streams import say
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.running.registration import State

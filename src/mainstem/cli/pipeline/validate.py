@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, mistakes, read, show, show_json
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.file.reader import Document

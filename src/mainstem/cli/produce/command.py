@@ -5,6 +5,7 @@ Keys go to the partition that the Java client would choose (murmur2), so both ca
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ from mainstem.cli.pairs import parse_pairs, unescape
 from mainstem.cli.produce.input import InputRules, read_messages
 from mainstem.cli.produce.progress import progress
 from mainstem.cli.produce.sender import Sender
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import reason, say
 
 EXAMPLES = examples(
     "echo 'hello, world' | mainstem produce greetings",
@@ -130,10 +132,10 @@ def produce(
     """Send messages to a topic, from standard input or a file."""
     rules = InputRules(
         input_format.value,
-        key.encode() if key is not None else None,
+        os.fsencode(key) if key is not None else None,
         unescape(key_separator).encode() if key_separator else None,
         null_marker.encode() if null_marker is not None else None,
-        [(name, value.encode()) for name, value in parse_pairs(header, "--header").items()],
+        [(name, os.fsencode(value)) for name, value in parse_pairs(header, "--header")],
         partition,
     )
     settings = {
@@ -148,8 +150,8 @@ def produce(
         "message.max.bytes": 1_000_000_000,  # the broker's own limit is the one that counts
     }
     with _open_input(file) as (source, size):
-        sender = Sender(bootstrap, topic, settings)
-        sender.check_topic(partition)
+        sender = Sender(bootstrap, topic, partition, settings)
+        sender.check_topic()
         if source.isatty():
             say("one message per line; Ctrl-D ends")
         shown = not quiet and sys.stderr.isatty() and not source.isatty()
@@ -161,16 +163,13 @@ def produce(
 @contextmanager
 def _open_input(file: Path | None) -> Iterator[tuple[BinaryIO, int | None]]:
     """The input and its size in bytes, where that is known beforehand."""
-    if file is None:
-        yield sys.stdin.buffer, None
-        return
     try:
-        size = file.stat().st_size
-        source = file.open("rb")
+        if file is None:
+            yield sys.stdin.buffer, None
+            return
+        with file.open("rb") as source:
+            yield source, file.stat().st_size
     except OSError as error:
-        raise CommandError(
-            f"cannot read {file}: {error.strerror}",
-            "check the path, or leave --file out to read standard input",
-        ) from None
-    with source:
-        yield source, size
+        name = "standard input" if file is None else str(file)
+        hint = None if file is None else "check the path, or leave --file out to read standard input"
+        raise CommandError(f"cannot read {name}: {reason(error)}", hint) from None

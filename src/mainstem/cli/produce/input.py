@@ -25,9 +25,10 @@ class InputRules(NamedTuple):
 
 
 def read_messages(source: BinaryIO, rules: InputRules) -> Iterator[OutgoingMessage]:
-    """The messages of the input, one by one, as they arrive."""
+    """The messages of the input, one by one, as they arrive; none where the input is empty."""
     if rules.format == "raw":
-        yield OutgoingMessage(source.read(), rules.key, rules.headers, rules.partition)
+        if content := source.read():
+            yield OutgoingMessage(content, rules.key, rules.headers, rules.partition)
     elif rules.format == "json":
         for number, line in enumerate(source, 1):
             if line.strip():
@@ -41,7 +42,7 @@ def _with_defaults(message: OutgoingMessage, rules: InputRules) -> OutgoingMessa
     return message._replace(
         key=message.key if message.key is not None else rules.key,
         headers=[*message.headers, *rules.headers],
-        partition=rules.partition if rules.partition >= 0 else -1,
+        partition=rules.partition,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import TopicMetadata
 
 from mainstem.cli.client import (
     REQUEST_TIMEOUT_S,
@@ -33,9 +34,11 @@ FLUSH_TURN_S = 0.5  # between the turns Ctrl-C is heard
 class Sender:
     """Sends to one topic; `send_all` returns only when every message was acknowledged or has failed."""
 
-    def __init__(self, bootstrap: str, topic: str, settings: dict[str, Any]) -> None:
+    def __init__(self, bootstrap: str, topic: str, partition: int, settings: dict[str, Any]) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
+        self._partition = partition
+        self._is_missing = False
         self._sent = 0
         self._bytes = 0
         self._seconds = 0.0
@@ -44,16 +47,25 @@ class Sender:
         callbacks = {"on_delivery": self._on_failed_delivery, "error_cb": ConnectionNotice()}
         self._client = producer_client(bootstrap, settings | callbacks)
 
-    def check_topic(self, partition: int) -> None:
-        """Fail before reading any input when the topic cannot take it; one that is auto-created is fine."""
+    def check_topic(self) -> None:
+        """Fail before reading any input when the topic has no such partition."""
         known = cluster_metadata(self._client, self._bootstrap).topics
-        if self._topic not in known and not self._auto_created():
+        self._is_missing = self._topic not in known
+        if not self._is_missing:
+            self._check_partition(known[self._topic])
+
+    def _create_topic(self) -> None:
+        """The broker makes the topic when it is asked for, if it may."""
+        if not self._auto_created():
+            known = cluster_metadata(self._client, self._bootstrap).topics
             raise no_such_topic(
                 self._topic, list(known), f"create it with `mainstem topics create {self._topic}`"
             )
-        if partition < 0:
-            return
-        count = len(cluster_metadata(self._client, self._bootstrap).topics[self._topic].partitions)
+        self._is_missing = False
+        self._check_partition(cluster_metadata(self._client, self._bootstrap).topics[self._topic])
+
+    def _check_partition(self, topic: TopicMetadata) -> None:
+        partition, count = self._partition, len(topic.partitions)
         if partition >= count:
             raise CommandError(
                 f"{self._topic} has no partition {partition}: it has {count}",
@@ -65,6 +77,8 @@ class Sender:
         started = time.monotonic()
         try:
             for message in messages:
+                if self._is_missing:  # not before there is something to send
+                    self._create_topic()
                 self._send(message)
         finally:
             while self._client.flush(FLUSH_TURN_S):

@@ -34,7 +34,8 @@ from mainstem.cli.client import (
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
-from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.streams import say
 from mainstem.cli.topics import description as topic_description
 from mainstem.cli.topics.keyed import has_keys
 from mainstem.nearest import suggestion
@@ -105,7 +106,7 @@ def create(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Create one or more topics."""
-    settings = parse_pairs(config, "--config")
+    settings = dict(parse_pairs(config, "--config"))
     wanted = [NewTopic(name, partitions or -1, replication_factor or -1, config=settings) for name in names]
     admin = admin_client(bootstrap)  # a name of its own: the futures end with the client
     futures = admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_S)
@@ -186,7 +187,7 @@ def alter(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Add partitions to a topic or change its settings."""
-    settings = parse_pairs(config, "--config")
+    settings = dict(parse_pairs(config, "--config"))
     if partitions is None and not settings and not delete_config:
         raise CommandError("nothing to alter", "give --partitions, --config or --delete-config", 2)
     admin = admin_client(bootstrap)

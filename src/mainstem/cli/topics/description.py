@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from mainstem.cli.client import REQUEST_TIMEOUT_S
 from mainstem.cli.groups.show import duration_text
 from mainstem.cli.logs.requests import LogDirRequests, Replica
-from mainstem.cli.render import print_table
+from mainstem.cli.rendering import print_table
 from mainstem.cli.sizes import size_text
 
 

@@ -18,7 +18,8 @@ from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.description import partitions_text
 from mainstem.cli.groups.options import Json
 from mainstem.cli.groups.show import duration_text
-from mainstem.cli.render import examples, print_json, print_table, say
+from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.streams import say
 from mainstem.cli.times import iso_time
 from mainstem.cli.transactions import end as transactions_end
 from mainstem.cli.transactions import hanging as transactions_hanging

@@ -12,7 +12,8 @@ from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, clus
 from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Yes
-from mainstem.cli.render import examples, say
+from mainstem.cli.rendering import examples
+from mainstem.cli.streams import say
 from mainstem.cli.transactions.hanging import forgotten
 from mainstem.cli.transactions.options import Ids, Partition, Topic, existing_partition, no_such_id
 from mainstem.cli.transactions.requests import Cluster, Marker, ProducerFacts, TransactionRequests

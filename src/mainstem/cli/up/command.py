@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from mainstem import logs
 from mainstem.cli.errors import CommandError, in_two_lines, report
+from mainstem.cli.streams import OutputLostError, abandon_output
 from mainstem.cli.up.banner import banner, ready_line
 from mainstem.cli.up.options import UpOptions, parse
 
@@ -95,7 +96,11 @@ def _announce(node: Node, options: UpOptions) -> None:
         text = banner(bootstrap, data_dir, ephemeral=options.ephemeral, metrics_url=metrics_url)
     else:
         text = ready_line(bootstrap, node.config.get("node.id"), node.cluster_id, data_dir, metrics_url)
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except OutputLostError as lost:
+        logger.warning("standard output cannot be written (%s); ready at %s", lost.reason, bootstrap)
+        abandon_output()
 
 
 def _stop_before_ready(_signal: int, _frame: object) -> None:

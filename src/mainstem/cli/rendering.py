@@ -6,10 +6,8 @@ rich is imported only when standard output is a terminal; scripts never pay for 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 Row = Sequence[str | int]
@@ -34,22 +32,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Row], *, title: str | Non
         _print_rich(columns, rows, title)
     else:
         _print_plain(columns, rows, title)
-
-
-@contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Long output ends without complaint when its reader (head, less) has seen enough."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes once more at exit; that must have a place to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def say(message: str) -> None:
-    """A remark for the person at the terminal; it never mixes with a command's output."""
-    print(message, file=sys.stderr)
 
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Row], title: str | None) -> None:
