@@ -11,18 +11,22 @@ from datetime import datetime
 from mainstem.cli.errors import CommandError
 from mainstem.durations import duration_ms
 
+_INT64_MAX = 2**63 - 1
 _MILLISECONDS = re.compile(r"\d{11,}")
 
 
 def parse_time_ms(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970 for a duration before now, an ISO date (local unless it says), or a number."""
+    """Milliseconds since 1970 for a duration before now, an ISO date (local unless it says), or a number.
+
+    A time before 1970 is 1970: negative numbers mean other things to a broker.
+    """
     text = text.strip()
-    if _MILLISECONDS.fullmatch(text):
+    if _MILLISECONDS.fullmatch(text) and int(text) <= _INT64_MAX:
         return int(text)
     if (ago_ms := duration_ms(text)) is not None:
-        return now_ms - ago_ms
+        return max(0, now_ms - ago_ms)
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise CommandError(
             f"{text!r} is not a time", "write 10m, 2h30m, 2026-01-31T12:00:00 or milliseconds since 1970", 2
@@ -30,5 +34,8 @@ def parse_time_ms(text: str, now_ms: int) -> int:
 
 
 def iso_time(timestamp_ms: int) -> str:
-    """Local time with its offset, to the millisecond."""
-    return datetime.fromtimestamp(timestamp_ms / 1000).astimezone().isoformat(timespec="milliseconds")
+    """Local time with its offset, to the millisecond; the number itself where no calendar reaches."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).astimezone().isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"

@@ -1,6 +1,8 @@
 """`mainstem dump-log` on files made by the storage layer's own code, whole and damaged."""
 
 import json
+import random
+import struct
 import subprocess
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
 from tests.cli.command import run_command
 
 TIME_MS = 1_800_000_000_000
+SEGMENT_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 
 
 def dump(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -154,3 +157,51 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert str(path) in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (".index", OFFSET_ENTRY.pack(5, 4096) + OFFSET_ENTRY.pack(4, 8192)),
+        (".index", OFFSET_ENTRY.pack(5, 4096) + OFFSET_ENTRY.pack(6, 0)),
+        (".index", OFFSET_ENTRY.pack(-1, 4096)),
+        (".index", OFFSET_ENTRY.pack(5, 4096) + bytes(8) + OFFSET_ENTRY.pack(6, 8192)),
+        (".index", b"123"),
+        (".timeindex", TIME_ENTRY.pack(TIME_MS, 5) + TIME_ENTRY.pack(TIME_MS - 1, 6)),
+        (".timeindex", TIME_ENTRY.pack(TIME_MS, -5)),
+        (".txnindex", struct.pack(">hqqqq", 0, 7, 20, 10, 30)),
+        (".txnindex", struct.pack(">hqqqq", 1, 7, 10, 20, 30)),
+        (".snapshot", b"no snapshot"),
+        (".checkpoint", b"no batch"),
+        ("recovery-point-offset-checkpoint", b"0\n1\norders x 3\n"),
+        ("leader-epoch-checkpoint", b"0\n1\n5 9 9\n"),
+        ("leader-epoch-checkpoint", b"\xff\xfe"),
+        ("partition.metadata", b"some words\n"),
+        ("meta.properties", b"some words\n"),
+        ("quorum-state", b"{"),
+        (".kafka_cleanshutdown", b"{"),
+    ],
+)
+def test_garbage_in_a_small_file_is_damage(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / (f"{100:020}{name}" if name in SEGMENT_SUFFIXES else name)
+    path.write_bytes(content)
+    done = dump(path)
+    assert done.returncode == 1
+    assert "DAMAGED at 0: " in done.stdout
+    assert "1 damaged place found" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot", ".log", ".checkpoint"])
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_are_damage(tmp_path: Path, suffix: str, seed: int) -> None:
+    path = tmp_path / f"{0:020}{suffix}"
+    path.write_bytes(random.Random(seed).randbytes(8 * 12 * 34))
+    done = dump(path)
+    assert done.returncode == 1
+    assert "DAMAGED" in done.stdout
+
+
+def test_a_time_beyond_every_calendar_is_shown_as_a_number(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.timeindex"
+    path.write_bytes(TIME_ENTRY.pack(2**62, 5))
+    assert f"timestamp {2**62} ms" in dump(path).stdout

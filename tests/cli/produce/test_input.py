@@ -42,6 +42,7 @@ def test_key_headers_and_partition_go_on_every_message() -> None:
 
 def test_raw_input_is_one_message() -> None:
     assert [message.value for message in read(b"a\nb\0\n", format="raw")] == [b"a\nb\0\n"]
+    assert read(b"", format="raw") == []
 
 
 def test_json_input_is_a_message_per_line_and_forgets_where_it_came_from() -> None:
@@ -49,8 +50,8 @@ def test_json_input_is_a_message_per_line_and_forgets_where_it_came_from() -> No
     assert messages == [OutgoingMessage(b"v"), OutgoingMessage(None, b"k")]
 
 
-def test_pairs_keep_further_equals_signs() -> None:
-    assert parse_pairs(["a=b=c", "d="], "--header") == {"a": "b=c", "d": ""}
+def test_pairs_keep_further_equals_signs_and_repetitions() -> None:
+    assert parse_pairs(["a=b=c", "d=", "a=1"], "--header") == [("a", "b=c"), ("d", ""), ("a", "1")]
     with pytest.raises(CommandError, match="--header 'x' is not NAME=VALUE"):
         parse_pairs(["x"], "--header")
 

@@ -36,6 +36,28 @@ def test_a_topic_is_made_by_the_first_message(mainstem: Mainstem) -> None:
     assert mainstem("consume", name, *READ_ALL).stdout == "hello\n"
 
 
+@pytest.mark.parametrize("form", ["text", "json", "raw"])
+def test_an_empty_input_makes_no_topic(mainstem: Mainstem, form: str) -> None:
+    name = unique_name("never")
+    sent = mainstem("produce", name, "--format", form, stdin="")
+    assert sent.returncode == 0
+    assert sent.stderr.startswith("sent 0 messages (0 bytes) in ")
+    assert name not in mainstem("topics", "list").stdout.splitlines()
+
+
+def test_a_message_with_a_misspelt_field_is_not_sent(mainstem: Mainstem, topic: str) -> None:
+    refused = mainstem("produce", topic, "--format", "json", stdin='{"key": "k", "vaule": "v"}\n')
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("mainstem: line 1 is not a message in JSON: there is no field 'vaule'")
+    assert mainstem("consume", topic, *READ_ALL).stdout == ""
+
+
+def test_a_header_is_sent_as_often_as_it_is_given(mainstem: Mainstem, topic: str) -> None:
+    mainstem("produce", topic, "--header", "h=1", "--header", "h=2", "--header", "h=1", stdin="v\n")
+    (message,) = mainstem("consume", topic, *READ_ALL, "--format", "json").stdout.splitlines()
+    assert [header["value"] for header in json.loads(message)["headers"]] == ["1", "2", "1"]
+
+
 def test_keys_go_where_the_java_client_puts_them(mainstem: Mainstem, topic: str) -> None:
     mainstem("produce", topic, "--key-separator", ":", stdin="k1:a\nk2:b\nk3:c\nk4:d\n")
     shown = mainstem("consume", topic, *READ_ALL, "--show", "key,partition").stdout.splitlines()

@@ -195,6 +195,8 @@ def _bind_message(listener: Listener, error: OSError, given_by: GivenBy) -> str:
 def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
     if not host:
         return [(socket.AF_INET6, "::")] if socket.has_dualstack_ipv6() else [(socket.AF_INET, "0.0.0.0")]
+    if host.lower() == "localhost":  # both, whatever the hosts file says; what is missing is left out
+        return [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
     found: dict[tuple[socket.AddressFamily, str], None] = {}
     for family, _, _, _, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
         if family in (socket.AF_INET, socket.AF_INET6):

@@ -38,17 +38,18 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON o
 def dump_log(paths: Paths, batches: Batches = False, as_json: Json = False) -> None:
     """Print batches and records, indexes, snapshots and checkpoints of a data directory."""
     damaged = 0
+    hint = "docs/storage.md says what a broker does with damaged files"
     for path in _files(paths):
         if not as_json:
             print(path)
         for entry in _entries(path, with_records=not batches):
-            damaged += entry["type"] == "damage"
+            if entry["type"] == "damage":
+                damaged += 1
+                if path.suffix in LOG_SUFFIXES:
+                    hint = "a broker cuts off a damaged end of the newest segment by itself when it starts"
             print(_json_line(path, entry) if as_json else dump_text.line(entry))
     if damaged:
-        raise CommandError(
-            f"{damaged} damaged {'place' if damaged == 1 else 'places'} found",
-            "a broker cuts off a damaged end of the newest segment by itself when it starts",
-        )
+        raise CommandError(f"{damaged} damaged {'place' if damaged == 1 else 'places'} found", hint)
 
 
 def _json_line(path: Path, entry: Entry) -> str:

@@ -5,6 +5,7 @@ Each yields entries; a file that does not have its format makes it raise ValueEr
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,22 +30,37 @@ Reader = Callable[[Path], Iterator[Entry]]
 
 def _offset_index(path: Path) -> Iterator[Entry]:
     base = _base_offset(path)
-    for number, (relative, position) in enumerate(_whole_entries(path, OFFSET_ENTRY)):
-        if number and not relative:
-            return  # the rest of a file that was made larger than it is full
+    for relative, position in _growing(path, OFFSET_ENTRY):
         yield {"type": "index", "offset": base + relative, "position": position}
 
 
 def _time_index(path: Path) -> Iterator[Entry]:
     base = _base_offset(path)
-    for number, (timestamp, relative) in enumerate(_whole_entries(path, TIME_ENTRY)):
-        if number and not timestamp:
-            return
+    for timestamp, relative in _growing(path, TIME_ENTRY):
         yield {"type": "timeindex", "timestamp": timestamp, "offset": base + relative}
 
 
+def _growing(path: Path, entry: struct.Struct) -> Iterator[tuple[int, int]]:
+    """The entries of a sparse index: the first field grows from one to the next, the second never shrinks."""
+    former = (-1, 0)
+    entries = _whole_entries(path, entry)
+    for number, (first, second) in enumerate(entries):
+        if number and not first:
+            if second or any(map(any, entries)):
+                raise ValueError(f"entry {number} is empty, and others stand behind it")
+            return  # the rest of a file that was made larger than it is full
+        if first <= former[0] or second < former[1]:
+            raise ValueError(f"entry {number} ({first}, {second}) does not follow {former}")
+        former = first, second
+        yield former
+
+
 def _txn_index(path: Path) -> Iterator[Entry]:
-    for _, producer_id, first, last, stable in _whole_entries(path, ABORTED_ENTRY):
+    former = -1
+    for number, (version, producer_id, first, last, stable) in enumerate(_whole_entries(path, ABORTED_ENTRY)):
+        if version or producer_id < 0 or not 0 <= first <= last or last <= former:
+            raise ValueError(f"entry {number} is no aborted transaction")
+        former = last
         yield {
             "type": "aborted",
             "producer_id": producer_id,
@@ -76,14 +92,36 @@ def _offset_checkpoint(path: Path) -> Iterator[Entry]:
 
 
 def _leader_epochs(path: Path) -> Iterator[Entry]:
-    for line in parse_entries(path, path.read_text()):
-        epoch, start_offset = map(int, line.split())
-        yield {"type": "epoch", "leader_epoch": epoch, "start_offset": start_offset}
+    for line in parse_entries(path, _text(path)):
+        numbers = line.split()
+        if len(numbers) != 2 or not all(map(str.isdecimal, numbers)):
+            raise ValueError(f"{line!r} is not a leader epoch and an offset")
+        yield {"type": "epoch", "leader_epoch": int(numbers[0]), "start_offset": int(numbers[1])}
 
 
-def _text_lines(path: Path) -> Iterator[Entry]:
-    for line in path.read_text().splitlines():
+def _properties(path: Path) -> Iterator[Entry]:
+    for line in _text(path).splitlines():
+        if line and not line.startswith(("#", "!")) and "=" not in line and ": " not in line:
+            raise ValueError(f"{line!r} is no name with a value")
         yield {"type": "text", "text": line}
+
+
+def _json_text(path: Path) -> Iterator[Entry]:
+    text = _text(path)
+    if text.strip():
+        try:
+            json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"it is not JSON: {error}") from None
+    for line in text.splitlines():
+        yield {"type": "text", "text": line}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("it is not text") from None
 
 
 def _whole_entries(path: Path, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
@@ -111,8 +149,8 @@ BY_NAME: dict[str, Reader] = {
     HIGH_WATERMARKS: _offset_checkpoint,
     "cleaner-offset-checkpoint": _offset_checkpoint,
     LEADER_EPOCHS: _leader_epochs,
-    PARTITION_METADATA: _text_lines,
-    "meta.properties": _text_lines,
-    "quorum-state": _text_lines,
-    CLEAN_SHUTDOWN: _text_lines,
+    PARTITION_METADATA: _properties,
+    "meta.properties": _properties,
+    "quorum-state": _json_text,
+    CLEAN_SHUTDOWN: _json_text,
 }

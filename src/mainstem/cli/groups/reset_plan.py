@@ -74,7 +74,7 @@ def parse_goal(
     if shift_by is not None:
         return Goal(SHIFT, shift_by)
     if to_datetime is not None:
-        return Goal(TIME, max(0, parse_time_ms(to_datetime, now_ms)))
+        return Goal(TIME, parse_time_ms(to_datetime, now_ms))
     if by_duration is not None:
         ago_ms = duration_ms(by_duration)
         if ago_ms is None:
