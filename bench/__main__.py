@@ -20,7 +20,7 @@ from bench.phases import PHASES, SUBJECTS
 from bench.phases.model import QUICK, Phase, Sizes
 from bench.report import Report, make_report, text_table
 from bench.runner import Plan, run
-from bench.stats import KAFKA
+from bench.stats import EARLIER, KAFKA, MAINSTEM
 from bench.tools import build_tools
 
 
@@ -34,6 +34,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         help=f"some of the subjects: {', '.join(SUBJECTS)}; or of their phases: {', '.join(PHASES)}",
     )
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(PEERS), help="default: %(default)s")
+    parser.add_argument(
+        "--earlier",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with the broker of another checkout instead of Apache Kafka (not metrics, spark)",
+    )
     parser.add_argument("--repeat", type=int, metavar="N", help="measurements of each (default 5, quick 2)")
     parser.add_argument("--quick", action="store_true", help="small loads and a short warm-up, to try it out")
     parser.add_argument("--warmup", type=float, metavar="SECONDS", help="for each peer (default 25, quick 3)")
@@ -46,23 +52,38 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+# What they measure is not, or not only, the broker that is started.
+_OF_THIS_CHECKOUT = ("metrics", "spark")
+
+
 def make_plan(options: argparse.Namespace) -> Plan:
     repeat = options.repeat or (2 if options.quick else 5)
     if repeat < 1:
         raise BenchError("--repeat must be 1 or more")
     warmup_s = options.warmup if options.warmup is not None else (3.0 if options.quick else 25.0)
     return Plan(
-        phases=_phases(options.only),
-        peers=_chosen("--peers", options.peers, list(PEERS)),
+        phases=_phases(options),
+        peers=_peers(options),
         repeat=repeat,
         warmup_s=warmup_s,
         sizes=QUICK if options.quick else Sizes(),
+        earlier=options.earlier and options.earlier.resolve(),
     )
 
 
-def _phases(only: str | None) -> list[Phase]:
-    names = _chosen("--only", only, [*SUBJECTS, *PHASES])
-    wanted = {phase.name for name in names if name in SUBJECTS for phase in SUBJECTS[name]} | set(names)
+def _peers(options: argparse.Namespace) -> list[str]:
+    if options.earlier is None:
+        return _chosen("--peers", options.peers, list(PEERS))
+    if options.write_docs:
+        raise BenchError("--write-docs is for the comparison with Apache Kafka: leave out --earlier")
+    return [MAINSTEM, EARLIER]
+
+
+def _phases(options: argparse.Namespace) -> list[Phase]:
+    subjects = [name for name in SUBJECTS if options.earlier is None or name not in _OF_THIS_CHECKOUT]
+    known = {phase.name for name in subjects for phase in SUBJECTS[name]}
+    names = _chosen("--only", options.only, [*subjects, *(name for name in PHASES if name in known)])
+    wanted = {phase.name for name in names if name in subjects for phase in SUBJECTS[name]} | set(names)
     return [phase for phase in PHASES.values() if phase.name in wanted]
 
 
@@ -95,8 +116,10 @@ def _about(plan: Plan, arguments: list[str], taken_s: float) -> dict[str, str]:
         "command": " ".join(["bench/run", *arguments]),
         "measured": f"{time.strftime('%Y-%m-%d')}, in {taken_s / 60:.0f} minutes; medians (min..max)",
         "machine": f"{os.cpu_count()} cores ({_cpu_model()}), Linux {platform.release()}",
-        "Mainstem": f"commit {_commit()}, Python {platform.python_version()}",
+        "Mainstem": f"commit {_commit(REPOSITORY)}, Python {platform.python_version()}",
     }
+    if plan.earlier is not None:
+        about["earlier"] = f"commit {_commit(plan.earlier)}"
     if KAFKA in plan.peers:
         about["Apache Kafka"] = f"{KAFKA_VERSION}, Java {java_version()}"
     return about
@@ -109,10 +132,10 @@ def _cpu_model() -> str:
     return platform.machine()
 
 
-def _commit() -> str:
+def _commit(checkout: Path) -> str:
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
-        cwd=REPOSITORY,
+        cwd=checkout,
         capture_output=True,
         text=True,
         check=False,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench.errors import BenchError
-from bench.stats import KAFKA, MAINSTEM
+from bench.stats import EARLIER, KAFKA, MAINSTEM
 from bench.wire import free_port, wait_for_metadata
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -59,6 +59,7 @@ class Peer(ABC):
     """One broker: a folder, and while it runs a process and a port."""
 
     name: ClassVar[str]
+    home = REPOSITORY  # where it is started
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -122,7 +123,7 @@ class Peer(ABC):
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(port),
-                cwd=REPOSITORY,
+                cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -154,13 +155,23 @@ class Mainstem(Peer):
         self._options = options
 
     def prepare(self, port: int) -> None:
-        if not (REPOSITORY / "mainstem").exists():
-            raise BenchError("there is no ./mainstem to start in this repository")
+        if not (self.home / "mainstem").exists():
+            raise BenchError(f"there is no ./mainstem to start in {self.home}")
 
     def command(self, port: int) -> list[str]:
         settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
         where = ["--host", "127.0.0.1", "--port", str(port), "--data", str(self.data_dir)]
         return ["./mainstem", "up", *where, *settings, *self._options]
+
+
+class Earlier(Mainstem):
+    """Mainstem from another checkout, to see what a change costs."""
+
+    name = EARLIER
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        super().__init__(folder)
+        self.home = home
 
 
 class Kafka(Peer):

@@ -8,29 +8,32 @@ from typing import Any
 
 from bench.phases.model import Phase
 from bench.runner import Plan, Results
-from bench.stats import KAFKA, MAINSTEM, Metric, ratio, summarise
+from bench.stats import EARLIER, KAFKA, MAINSTEM, Metric, ratio, summarise
 
 Report = dict[str, Any]
 
-_HEADINGS = ("work", "measured", "Mainstem", "Apache Kafka", "ratio", "target", "met")
+_NAMES = {KAFKA: "Apache Kafka", EARLIER: "earlier"}
 
 
 def make_report(plan: Plan, results: Results, about: dict[str, str]) -> Report:
+    other = EARLIER if EARLIER in plan.peers else KAFKA
     return {
         "about": about,
+        "other": other,
         "failures": results.failures,
-        "rows": [_row(phase, metric, results) for phase in plan.phases for metric in phase.metrics],
+        "rows": [_row(phase, metric, results, other) for phase in plan.phases for metric in phase.metrics],
     }
 
 
-def _row(phase: Phase, metric: Metric, results: Results) -> dict[str, Any]:
+def _row(phase: Phase, metric: Metric, results: Results, other: str) -> dict[str, Any]:
     measured = results.values.get(phase.name, {})
-    values = {peer: list(measured.get(peer, {}).get(metric.name, [])) for peer in (MAINSTEM, KAFKA)}
+    values = {peer: list(measured.get(peer, {}).get(metric.name, [])) for peer in (MAINSTEM, other)}
     summaries = {peer: summarise(series) for peer, series in values.items()}
-    mainstem, times = summaries[MAINSTEM], ratio(summaries[MAINSTEM], summaries[KAFKA])
-    kafka = summaries[KAFKA]
-    other = kafka.median if kafka else None
-    judged = [target.is_met(mainstem.median, times, other) for target in metric.targets] if mainstem else []
+    mainstem, compared = summaries[MAINSTEM], summaries[other]
+    times = ratio(mainstem, compared)
+    targets = metric.targets if other == KAFKA else ()  # an earlier Mainstem is no yardstick for them
+    beside = compared.median if compared else None
+    judged = [target.is_met(mainstem.median, times, beside) for target in targets] if mainstem else []
     return {
         "phase": phase.name,
         "title": phase.title,
@@ -42,14 +45,14 @@ def _row(phase: Phase, metric: Metric, results: Results) -> dict[str, Any]:
             if summary is not None
         },
         "ratio": times,
-        "target": ", ".join(target.text(metric.unit) for target in metric.targets),
+        "target": ", ".join(target.text(metric.unit) for target in targets),
         "met": None if not judged or None in judged else all(judged),
     }
 
 
 def text_table(report: Report) -> str:
-    rows = [_HEADINGS, *_cells(report)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    rows = [_headings(report), *_cells(report)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
@@ -58,9 +61,20 @@ def text_table(report: Report) -> str:
 
 
 def markdown_table(report: Report) -> str:
-    lines = [_markdown_row(_HEADINGS), _markdown_row(["---"] * len(_HEADINGS))]
+    headings = _headings(report)
+    lines = [_markdown_row(headings), _markdown_row(["---"] * len(headings))]
     lines += [_markdown_row(row) for row in _cells(report)]
     return "\n".join([*lines, "", *(f"- {note}" for note in _notes(report))])
+
+
+def _headings(report: Report) -> tuple[str, ...]:
+    return ("work", "measured", "Mainstem", _NAMES[_other(report)], "ratio", "target", "met")
+
+
+def _other(report: Report) -> str:
+    """Whom Mainstem is compared with; reports that were saved before there was a choice do not say."""
+    other: str = report.get("other", KAFKA)
+    return other
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -76,7 +90,7 @@ def _cells(report: Report) -> list[tuple[str, ...]]:
                 "" if row["phase"] == shown_before else f"{row['phase']}: {row['title']}",
                 f"{row['metric']} ({row['unit']})",
                 _spread(row["peers"].get(MAINSTEM)),
-                _spread(row["peers"].get(KAFKA)),
+                _spread(row["peers"].get(_other(report))),
                 "" if row["ratio"] is None else f"{row['ratio']:.2f}x",
                 row["target"],
                 {True: "yes", False: "no", None: ""}[row["met"]],

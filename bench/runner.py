@@ -13,8 +13,9 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.loads import Loader
-from bench.peers import PEERS, Peer
+from bench.peers import PEERS, Earlier, Peer
 from bench.phases.model import Bench, Phase, Sizes
+from bench.stats import EARLIER
 from bench.tools import Tools
 
 Values = dict[str, list[float]]  # metric -> one value for each repetition
@@ -40,6 +41,13 @@ class Plan:
     repeat: int
     warmup_s: float
     sizes: Sizes
+    earlier: Path | None = None  # the checkout of the peer of that name
+
+    def peer(self, name: str, folder: Path) -> Peer:
+        if name == EARLIER:
+            assert self.earlier is not None
+            return Earlier(folder, self.earlier)
+        return PEERS[name](folder)
 
 
 def run(plan: Plan, tools: Tools, work_dir: Path) -> Results:
@@ -53,7 +61,7 @@ def run(plan: Plan, tools: Tools, work_dir: Path) -> Results:
     for phase in plan.phases:
         if phase.fresh:
             for number, name in enumerate(_schedule(plan, phase)):
-                peer = PEERS[name](work_dir / f"{phase.name}-{number}-{name}")
+                peer = plan.peer(name, work_dir / f"{phase.name}-{number}-{name}")
                 try:
                     _measure(results, phase, _bench(peer, tools, plan))
                 finally:
@@ -95,7 +103,7 @@ def _warm_peers(plan: Plan, tools: Tools, work_dir: Path) -> Iterator[dict[str, 
     peers: dict[str, Peer] = {}
     try:
         for name in plan.peers:
-            peers[name] = PEERS[name](work_dir / name)
+            peers[name] = plan.peer(name, work_dir / name)
             taken_s = peers[name].start()
             _say(f"{name} is up after {taken_s:.2f} s on {peers[name].bootstrap}; warming up")
             _warm_up(_bench(peers[name], tools, plan), plan)

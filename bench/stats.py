@@ -6,6 +6,7 @@ from typing import Literal
 
 MAINSTEM = "mainstem"
 KAFKA = "kafka"
+EARLIER = "earlier"  # Mainstem as another checkout has it
 
 TargetKind = Literal["ratio_min", "ratio_max", "value_min", "value_max", "each_min", "each_max"]
 

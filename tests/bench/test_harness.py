@@ -13,6 +13,7 @@ from bench.__main__ import make_plan, parse_arguments
 from bench.document import PAGE, begin_of, complete_subjects, end_of, replace_section, write_page
 from bench.errors import BenchError
 from bench.loads import parse_consumed, parse_produced
+from bench.peers import Earlier
 from bench.phases import PHASES, SUBJECTS
 from bench.phases.model import QUICK
 from bench.report import format_number, make_report, markdown_table, text_table
@@ -92,6 +93,29 @@ def test_a_report_has_a_row_for_every_number_and_marks_what_is_met() -> None:
         assert "0.300 (0.200..0.400)" in table
         assert "0.12x" in table
         assert "FAILED memory on kafka: too little" in table
+
+
+def test_an_earlier_checkout_takes_the_place_of_apache_kafka(tmp_path: Path) -> None:
+    plan = make_plan(parse_arguments(["--only", "startup", "--earlier", str(tmp_path)]))
+    assert plan.peers == ["mainstem", "earlier"]
+    assert isinstance(plan.peer("earlier", tmp_path / "data"), Earlier)
+    with pytest.raises(BenchError, match=r"no \./mainstem to start in"):
+        plan.peer("earlier", tmp_path / "data").start()
+    results = Results()
+    results.add("startup", "mainstem", {"startup_s": 0.2})
+    results.add("startup", "earlier", {"startup_s": 0.4})
+    report = make_report(plan, results, {"command": "bench/run"})
+    (row,) = report["rows"]
+    assert row["ratio"] == pytest.approx(0.5)
+    assert row["target"] == ""
+    assert "earlier" in text_table(report)
+    assert "Apache Kafka" not in text_table(report)
+
+
+def test_what_an_earlier_checkout_cannot_be_compared_by_is_refused(tmp_path: Path) -> None:
+    for arguments in (["--only", "spark"], ["--only", "metrics_cost"], ["--only", "startup", "--write-docs"]):
+        with pytest.raises(BenchError):
+            make_plan(parse_arguments([*arguments, "--earlier", str(tmp_path)]))
 
 
 def test_numbers_are_short() -> None:
