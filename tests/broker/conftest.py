@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from mainstem.broker.network.connection import Connection
+from mainstem.broker.requests.fast_path import FastPath
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import Client
@@ -88,3 +90,20 @@ def connect(runner: asyncio.Runner) -> Iterator[Connect]:
     yield connect
     for client in opened:
         runner.run(client.close())
+
+
+@pytest.fixture
+def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which requests went the short way, of those of an API and version with one on their connection."""
+    ways: list[bool] = []
+    ordinary = FastPath.try_answer
+
+    def watched(self: FastPath, connection: Connection, frame: memoryview, start: int, end: int) -> Any:
+        answer = ordinary(self, connection, frame, start, end)
+        api = int.from_bytes(frame[start : start + 4], "big")
+        if connection.routes is not None and api in connection.routes:
+            ways.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(FastPath, "try_answer", watched)
+    return ways

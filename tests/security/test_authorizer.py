@@ -48,6 +48,8 @@ from mainstem.testing.in_process import InProcessBroker
 class DenyAll:
     """Says no, and remembers what it was asked."""
 
+    generation = 0
+
     def __init__(self) -> None:
         self.asked: set[tuple[Operation, ResourceType, str]] = set()
 

@@ -25,6 +25,8 @@ Resource = tuple[Operation, ResourceType, str]
 class Deny:
     """Says no to these operations on these resources."""
 
+    generation = 0
+
     def __init__(self, *denied: Resource) -> None:
         self._denied = denied
 

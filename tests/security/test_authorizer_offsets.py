@@ -34,6 +34,8 @@ from tests.security.test_authorizer import call
 class Deny:
     """Says no to one operation on one resource."""
 
+    generation = 0
+
     def __init__(self, operation: Operation, resource: ResourceType, name: str) -> None:
         self._denied = (operation, resource, name)
 

@@ -69,6 +69,9 @@ OPERATIONS_OF: Final[dict[ResourceType, tuple[Operation, ...]]] = {
 class Authorizer(Protocol):
     """Answers whether a principal, from a host, may perform an operation on a resource."""
 
+    generation: int
+    """Another one with every change of the rules: an answer may be remembered while it is the same."""
+
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
     ) -> bool: ...
@@ -76,6 +79,8 @@ class Authorizer(Protocol):
 
 class AllowAll:
     """Every principal may do everything."""
+
+    generation = 0
 
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str

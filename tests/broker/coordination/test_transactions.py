@@ -1,12 +1,9 @@
 """Transactions in a running broker: what is committed is read, nothing else is, and nobody hangs."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from mainstem.broker.requests import dispatch
-from mainstem.broker.requests.produce_fast_path import try_produce
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -123,21 +120,9 @@ async def test_requests_in_flight_are_appended_in_their_order(client: Client) ->
     assert await committed_values(client, topic) == [b"0", b"1", b"2", b"3", b"4"]
 
 
-@pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Which of the produce requests after the first that could went the short way."""
-    ways: list[bool] = []
-
-    def watched(*arguments: Any) -> bytes | None:
-        answer = try_produce(*arguments)
-        ways.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(dispatch, "try_produce", watched)
-    return ways
-
-
-async def test_the_short_way_is_for_batches_of_an_open_transaction(client: Client, ways: list[bool]) -> None:
+async def test_the_short_way_is_for_batches_of_an_open_transaction(
+    client: Client, short_ways: list[bool]
+) -> None:
     topic = await create_topic(client)
     producer = await new_producer(client)
     for commit in (True, False, True):
@@ -147,10 +132,12 @@ async def test_the_short_way_is_for_batches_of_an_open_transaction(client: Clien
         assert await producer.end(commit) == ErrorCode.NONE
     assert await committed_values(client, topic) == [b"first", b"second", b"third"] * 2
     # The very first one that is answered at once is remembered; then the first of each transaction is asked.
-    assert ways == [True, False, True, True, False, True, True]
+    assert short_ways == [True, False, True, True, False, True, True]
 
 
-async def test_the_short_way_is_for_partitions_that_a_client_added(client: Client, ways: list[bool]) -> None:
+async def test_the_short_way_is_for_partitions_that_a_client_added(
+    client: Client, short_ways: list[bool]
+) -> None:
     topic = await create_topic(client)
     producer = await new_producer(client)
     for commit in (True, False, True):
@@ -160,7 +147,7 @@ async def test_the_short_way_is_for_partitions_that_a_client_added(client: Clien
         assert await producer.end(commit, version=4) == ErrorCode.NONE
     assert await producer.send(topic, b"not added", version=10) == ErrorCode.INVALID_TXN_STATE
     assert await committed_values(client, topic) == [b"first", b"second"] * 2
-    assert ways == [True, True, True, True, True, False]
+    assert short_ways == [True, True, True, True, True, False]
 
 
 async def test_the_short_way_does_not_let_a_batch_without_transactional_id_pass(client: Client) -> None:

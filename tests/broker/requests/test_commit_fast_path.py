@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from mainstem.broker.requests.commit_fast_path import CommitRoutes
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -20,20 +19,6 @@ from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, Delete
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import Client, Topic, create_topic, unique_name
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Which of the commits after the first went the short way."""
-    ways: list[bool] = []
-    ordinary = CommitRoutes.try_commit
-
-    def watched(*arguments: Any) -> bool:
-        ways.append(ordinary(*arguments))
-        return ways[-1]
-
-    monkeypatch.setattr(CommitRoutes, "try_commit", watched)
-    return ways
 
 
 def _commit(
@@ -61,13 +46,13 @@ async def _group(client: Client) -> str:
 @pytest.mark.parametrize("version", range(6, 11))
 @pytest.mark.parametrize("metadata", ["", None])
 async def test_the_second_like_commit_goes_the_short_way(
-    client: Client, taken: list[bool], version: int, metadata: str | None
+    client: Client, short_ways: list[bool], version: int, metadata: str | None
 ) -> None:
     group, topic = await _group(client), await create_topic(client, partitions=2)
     answers = [
         await client.call(_commit(group, topic, offset, metadata=metadata), version) for offset in (5, 6, 3)
     ]
-    assert taken == [True, True]
+    assert short_ways == [True, True]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].topics[0].partitions[0].error_code == 0
     assert await _committed(client, group, topic) == (3, 4, "")
@@ -75,7 +60,7 @@ async def test_the_second_like_commit_goes_the_short_way(
     assert await _committed(client, group, topic, 1) == (9, 10, "")
 
 
-async def test_what_is_unusual_goes_the_ordinary_way(client: Client, taken: list[bool]) -> None:
+async def test_what_is_unusual_goes_the_ordinary_way(client: Client, short_ways: list[bool]) -> None:
     group, topic = await _group(client), await create_topic(client)
     for offset in (1, 2):
         await client.call(_commit(group, topic, offset), 8)
@@ -88,10 +73,10 @@ async def test_what_is_unusual_goes_the_ordinary_way(client: Client, taken: list
     again = await client.call(_commit(group, topic, 6, **nobody), 8)
     assert again == refused
     assert await _committed(client, group, topic) == (4, 5, "")
-    assert taken == [True, False, False, False, False]
+    assert short_ways == [True, False, False, False]
 
 
-async def test_a_refused_part_is_refused_each_time(client: Client, taken: list[bool]) -> None:
+async def test_a_refused_part_is_refused_each_time(client: Client, short_ways: list[bool]) -> None:
     group, topic = await _group(client), await create_topic(client)
     request = _commit(group, topic, 1)
     request.topics[0].partitions.insert(0, OffsetCommitRequestPartition(99, 1))
@@ -104,21 +89,21 @@ async def test_a_refused_part_is_refused_each_time(client: Client, taken: list[b
         codes = [part.error_code for answered in answers[0].topics for part in answered.partitions]
         assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
         assert answers[0] == answers[1] == answers[2]
-    assert True not in taken
+    assert True not in short_ways
 
 
-async def test_a_topic_that_is_gone_is_unknown(client: Client, taken: list[bool]) -> None:
+async def test_a_topic_that_is_gone_is_unknown(client: Client, short_ways: list[bool]) -> None:
     group, topic = await _group(client), await create_topic(client)
     for offset in (1, 2):
         await client.call(_commit(group, topic, offset), 8)
     await client.call(DeleteTopicsRequest([DeleteTopicState(topic.name)], timeout_ms=10_000))
     answer = await client.call(_commit(group, topic, 3), 8)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert taken == [True, False]
+    assert short_ways == [True, False]
 
 
 async def test_a_commit_that_cannot_be_written_is_refused_and_forgotten(
-    broker: InProcessBroker, client: Client, taken: list[bool]
+    broker: InProcessBroker, client: Client, short_ways: list[bool]
 ) -> None:
     group, topic = await _group(client), await create_topic(client)
     for offset in (1, 2):
@@ -128,7 +113,7 @@ async def test_a_commit_that_cannot_be_written_is_refused_and_forgotten(
     answer = await client.call(_commit(group, topic, 3), 8)
     partition.leader.isr = isr
     assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert taken == [True, True]
+    assert short_ways == [True, True]
     assert await _committed(client, group, topic) == (2, 3, "")
 
 

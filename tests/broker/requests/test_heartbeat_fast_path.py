@@ -1,10 +1,7 @@
 """Heartbeats that come again and again on one connection: the short way answers as the ordinary one."""
 
-from typing import Any
-
 import pytest
 
-from mainstem.broker.requests.heartbeat_fast_path import HeartbeatRoute
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from mainstem.protocol.errors import ErrorCode
@@ -16,34 +13,19 @@ from tests.broker.coordination.test_group_configs import join as join_consumer_g
 from tests.broker.harness import Client, create_topic, unique_name
 
 
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Which of the heartbeats after the first went the short way."""
-    ways: list[bool] = []
-    ordinary = HeartbeatRoute.try_beat
-
-    def watched(*arguments: Any) -> bytes | None:
-        answer = ordinary(*arguments)
-        ways.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(HeartbeatRoute, "try_beat", watched)
-    return ways
-
-
 @pytest.mark.parametrize("version", range(5))
 async def test_the_second_like_heartbeat_goes_the_short_way(
-    client: Client, taken: list[bool], version: int
+    client: Client, short_ways: list[bool], version: int
 ) -> None:
     group, member_id = await only_member(client)
     answers = [await client.call(HeartbeatRequest(group, 1, member_id), version) for _ in range(3)]
-    assert taken == [True, True]
+    assert short_ways == [True, True]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].error_code == ErrorCode.NONE
 
 
 async def test_what_is_new_goes_the_ordinary_way(
-    broker: InProcessBroker, client: Client, connect: Connect, taken: list[bool]
+    broker: InProcessBroker, client: Client, connect: Connect, short_ways: list[bool]
 ) -> None:
     group, member_id = await only_member(client)
     beat = HeartbeatRequest(group, 1, member_id)
@@ -60,16 +42,16 @@ async def test_what_is_new_goes_the_ordinary_way(
     assert (await client.call(beat)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     await client.call(leave(group, member_id))
     assert (await client.call(beat)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert taken == [True, False, False, False]
+    assert short_ways == [True, False, False, False]
 
 
-async def test_a_member_of_a_consumer_group(client: Client, taken: list[bool]) -> None:
+async def test_a_member_of_a_consumer_group(client: Client, short_ways: list[bool]) -> None:
     topic = await create_topic(client)
     group = unique_name("group")
     joined = await join_consumer_group(client, group, topic.name)
     beat = ConsumerGroupHeartbeatRequest(group, joined.member_id, joined.member_epoch)
     answers = [await client.call(beat, 1) for _ in range(3)]
-    assert taken == [True, True]
+    assert short_ways == [True, True]
     assert answers[0] == answers[1] == answers[2]
     assert (answers[0].member_id, answers[0].member_epoch) == (joined.member_id, joined.member_epoch)
 
@@ -80,10 +62,10 @@ async def test_a_member_of_a_consumer_group(client: Client, taken: list[bool]) -
     gone = ConsumerGroupHeartbeatRequest(group, joined.member_id, -1)
     assert (await client.call(gone, 1)).error_code == ErrorCode.NONE
     assert (await client.call(beat, 1)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert True not in taken[2:]
+    assert True not in short_ways[2:]
 
 
-async def test_the_two_kinds_of_heartbeat_are_not_mixed_up(client: Client, taken: list[bool]) -> None:
+async def test_the_two_kinds_of_heartbeat_are_not_mixed_up(client: Client, short_ways: list[bool]) -> None:
     """A frame of the other kind may be the same but for its key."""
     topic = await create_topic(client)
     group, member_id = await only_member(client)
@@ -93,4 +75,4 @@ async def test_the_two_kinds_of_heartbeat_are_not_mixed_up(client: Client, taken
     for _ in range(2):
         assert (await client.call(classic, 4)).error_code == ErrorCode.NONE
         assert (await client.call(consumer, 1)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert taken == [False, True, False]
+    assert short_ways == [True]

@@ -16,6 +16,7 @@ from mainstem.broker.errors import CloseConnection
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.produce_fast_path import ProduceRoute
 from mainstem.logs import about
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -43,6 +44,8 @@ _TOPIC_IDS_SINCE: Final = 13
 _ACKS_ALL: Final = -1
 _ZSTD_SINCE: Final = 7
 _TURN_SECONDS_MAX: Final = 0.005
+
+ROUTE: Final = ProduceRoute
 
 
 def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Parked | None:

@@ -5,8 +5,9 @@ consumer protocol (KIP-848); v10 names topics by id. As in Kafka, partitions tha
 in the answer, then those that the coordinator answered for.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.requests.commit_fast_path import CommitRoute
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import TopicImage
 from mainstem.coordinator.effects import Token
@@ -25,6 +26,8 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 _TOPIC_ID_VERSION = 10
 _Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
+
+ROUTE: Final = CommitRoute
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Any:

@@ -1,10 +1,13 @@
 """Heartbeat (key 12), versions 0 to 4: a member of a classic group is alive, and hears of rebalances."""
 
-from typing import Any
+from typing import Any, Final
 
 from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.heartbeat_fast_path import ClassicHeartbeatRoute
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from mainstem.protocol.errors import ErrorCode
+
+ROUTE: Final = ClassicHeartbeatRoute
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest) -> Any:

@@ -4,9 +4,10 @@ Version 1 has subscriptions by regular expression, and member ids that the membe
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.heartbeat_fast_path import ConsumerHeartbeatRoute
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -14,6 +15,8 @@ from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+ROUTE: Final = ConsumerHeartbeatRoute
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Any:

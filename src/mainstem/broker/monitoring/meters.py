@@ -5,18 +5,21 @@ the ten thousand and are all alike, small produces to a known partition, every s
 weighed, and stands for those before it, which are only counted. All others are measured one by one.
 """
 
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Final
 
 from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
 from mainstem.broker.network.output import Chunk
-from mainstem.broker.requests.produce_fast_path import SMALL_BYTES_MAX
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.files.file_range import FileRange
 
 _KEYS: Final = 256
 _PRODUCE: Final = 0
+_SMALL_BYTES_MAX: Final = 4096  # frames below this come by the ten thousand, and are not timed one by one
 _ALIKE_MAX: Final = 63
+
+ShortWay = Callable[[Connection, memoryview, int, int], bytes | Parked | Close | None]
 
 
 class RequestMeter:
@@ -86,19 +89,28 @@ class Meters:
         self.page_reads = TimeHistogram()
         self.loop_lag = TimeHistogram()
 
-    def around(self, handle: FrameHandler) -> FrameHandler:
-        """The same handler of frames, counted."""
+    def around(self, try_short: ShortWay, handle: FrameHandler) -> FrameHandler:
+        """A handler of frames that tries the short way and then the ordinary one, counted."""
         by_key = self.by_key
 
         def handle_frame(
             connection: Connection, frame: memoryview, start: int, end: int
         ) -> Reply | Parked | Close:
-            began_ns = perf_counter_ns()
-            reply = handle(connection, frame, start, end)
+            meter = by_key[frame[start + 1]]
+            if meter.may_pass and end - start < _SMALL_BYTES_MAX:
+                answer = try_short(connection, frame, start, end)
+                if answer is not None:
+                    meter.may_pass -= 1
+                    return answer
+                began_ns = perf_counter_ns()
+            else:
+                began_ns = perf_counter_ns()
+                answer = try_short(connection, frame, start, end)
+            reply = answer if answer is not None else handle(connection, frame, start, end)
             if reply is CLOSE:
                 self.closed_for_errors += 1  # whatever it asked for, and be it an API that does not exist
             elif reply is PARKED:
-                meter = connection.meter = by_key[frame[start + 1]]
+                connection.meter = meter
                 meter.request_bytes += end - start
                 connection.parked_ns = began_ns
             else:
@@ -109,12 +121,12 @@ class Meters:
 
     def _measured(self, key: int, taken_ns: int, size: int, reply: Reply) -> None:
         meter = self.by_key[key]
-        if size >= SMALL_BYTES_MAX:
+        if size >= _SMALL_BYTES_MAX:
             meter.settle()  # it is not like those before it
         meter.measured(taken_ns, size, _size(reply))
         if key == _PRODUCE:
             # What is large goes on being measured, and what came before it tells nothing of the small ones.
-            meter.let_pass(_ALIKE_MAX if size < SMALL_BYTES_MAX else 0)
+            meter.let_pass(_ALIKE_MAX if size < _SMALL_BYTES_MAX else 0)
 
 
 def _size(reply: Reply) -> int:

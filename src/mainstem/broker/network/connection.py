@@ -17,9 +17,7 @@ from mainstem.broker.network.output import Chunk, OutputQueue, Turn
 
 if TYPE_CHECKING:
     from mainstem.broker.monitoring.meters import RequestMeter
-    from mainstem.broker.requests.commit_fast_path import CommitRoutes
-    from mainstem.broker.requests.heartbeat_fast_path import HeartbeatRoute
-    from mainstem.broker.requests.produce_fast_path import Routes
+    from mainstem.broker.requests.fast_path import RouteTable
 
 _size_at = Struct(">i").unpack_from
 _FRAME_BYTES_MIN: Final = 8  # api key, api version, correlation id
@@ -94,16 +92,14 @@ class Connection:
         "_view",
         "client_host",
         "closed",
-        "commit_routes",
         "fd",
-        "heartbeat",
         "last_active",
         "listener_name",
         "meter",
         "output",
         "parked",
         "parked_ns",
-        "produce_routes",
+        "routes",
         "waiter",
         "working",
     )
@@ -124,9 +120,8 @@ class Connection:
         # The parked request is being worked on: it is finished even if the client has sent its last.
         self.working = False
         self.waiter: Waiter | None = None
-        self.produce_routes: Routes | None = None
-        self.commit_routes: CommitRoutes | None = None
-        self.heartbeat: HeartbeatRoute | None = None
+        # The short ways for what came through it before, by the key and version of the API.
+        self.routes: dict[int, RouteTable] | None = None
         self.meter: RequestMeter | None = None  # of the parked request, when metrics are wanted
         self.parked_ns = 0
         self.last_active = host.loop.time()

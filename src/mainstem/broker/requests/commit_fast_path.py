@@ -1,15 +1,14 @@
 """The short way for a consumer that commits the same partition again and again.
 
-Such requests differ only in correlation id, offset and leader epoch. The first one goes the ordinary way;
-what its frame looks like around the offset, and the answer to it, is remembered on the connection. A later
-frame that matches byte for byte skips header, decoder, handler and encoder. Whatever is not an ordinary
-success goes the ordinary way.
+Such requests differ only in correlation id, offset and leader epoch.
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self
 
-from mainstem.broker.network.connection import Connection
+from mainstem.broker.network.connection import PARKED, Connection, Parked
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.fast_path import Route, Template
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.group.offsets import refused_commit
@@ -17,82 +16,82 @@ from mainstem.coordinator.group.single_commit import SingleCommit
 from mainstem.protocol import codec
 from mainstem.protocol.apis.k08_offset_commit import OffsetCommitRequest
 from mainstem.protocol.errors import ErrorCode
-from mainstem.protocol.headers import encode_response_header, is_flexible
-
-if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+from mainstem.protocol.headers import is_flexible
 
 _KEY: Final = 8
 _FIRST_VERSION: Final = 6  # from here on there is a leader epoch behind the offset
 _OFFSET_AND_EPOCH: Final = Struct(">qi")
 _SIZE_AND_CORRELATION: Final = Struct(">ii")
-_ROUTES_PER_CONNECTION_MAX: Final = 64
-_FRAME_BYTES_MAX: Final = 1024
 
 
-class CommitRoute:
-    """A request of a known shape."""
+class CommitRoute(Route):
+    """Hands the commits of one group and partition to its coordinator."""
 
-    __slots__ = ("after", "answer", "commit", "generation", "partition", "request", "version")
+    __slots__ = ("_after", "_groups", "_request", "_version", "answer", "commit", "partition")
 
-    def __init__(
-        self,
-        node: "Node",
+    def __init__(self, ctx: RequestContext, request: OffsetCommitRequest, after: bytes) -> None:
+        self._request = request
+        self._version = ctx.version
+        template = self._template(ErrorCode.NONE)
+        super().__init__(ctx, template.throttle_at)
+        self.answer = template.answer
+        self._after = after
+        self._groups = ctx.node.groups
+        self.commit = SingleCommit(request, ctx.version)
+        self.partition = self._groups.partition_of(request.group_id)
+
+    def _template(self, error: ErrorCode) -> Template:
+        return Template(_KEY, self._version, refused_commit(self._request, error))
+
+    @classmethod
+    def prefix_length(
+        cls,
+        ctx: RequestContext,
         request: OffsetCommitRequest,
-        version: int,
-        after: bytes,
-    ) -> None:
-        self.request = request
-        self.version = version
-        self.after = after
-        self.commit = SingleCommit(request, version)
-        self.partition = node.groups.partition_of(request.group_id)
-        self.generation = node.generation
-        self.answer = self.encode(ErrorCode.NONE)
-
-    def encode(self, error: ErrorCode) -> bytes:
-        """The answer behind its correlation id."""
-        body = codec.encode(refused_commit(self.request, error), self.version)
-        return encode_response_header(_KEY, self.version, 0)[4:] + body
-
-
-class CommitRoutes:
-    """Those of one connection; `offset_at` is where the offset begins in their frames."""
-
-    __slots__ = ("_node", "by_prefix", "offset_at")
-
-    def __init__(self, node: "Node") -> None:
-        self._node = node
-        self.by_prefix: dict[bytes, CommitRoute] = {}
-        self.offset_at = 0
-
-    def try_commit(
-        self,
-        connection: Connection,
-        version: int,
-        correlation_id: int,
+        response: Any,
         frame: memoryview,
         start: int,
         end: int,
-    ) -> bool:
-        """Whether the commit is under way; if not, it has to go the ordinary way."""
-        node = self._node
-        pos = start + self.offset_at
-        route = self.by_prefix.get(bytes(frame[start + 8 : pos]))
-        if (
-            route is None
-            or route.generation != node.generation
-            or route.version != version
-            or bytes(frame[pos + _OFFSET_AND_EPOCH.size : end]) != route.after
-            or node.throttle.active
-        ):
-            return False
+    ) -> int:
+        """Up to the offset."""
+        if response is not PARKED or ctx.version < _FIRST_VERSION:
+            return 0
+        if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+            return 0
+        if request.topics[0].partitions[0].committed_metadata:
+            return 0  # its length would have to be checked each time
+        body = codec.encode(request, ctx.version)
+        if bytes(frame[end - len(body) : end]) != body:
+            return 0  # the handler has refused a part of it, or there are tagged fields
+        after_length = 4 if is_flexible(_KEY, ctx.version) else 2
+        return end - start - after_length - _OFFSET_AND_EPOCH.size
+
+    @classmethod
+    def learn(
+        cls, ctx: RequestContext, request: OffsetCommitRequest, response: Any, rest: memoryview
+    ) -> Self:
+        return cls(ctx, request, bytes(rest[_OFFSET_AND_EPOCH.size :]))
+
+    def try_answer(
+        self, connection: Connection, correlation_id: int, frame: memoryview, pos: int, end: int
+    ) -> Parked | None:
+        if bytes(frame[pos + _OFFSET_AND_EPOCH.size : end]) != self._after:
+            return None
         offset, epoch = _OFFSET_AND_EPOCH.unpack_from(frame, pos)
-        commit = _Commit(connection, route, correlation_id, offset, epoch)
-        node.groups.shell.submit(route.partition, commit, commit.run)
-        if commit.accepted:
-            commit.parked = True
-        return commit.accepted
+        commit = _Commit(connection, self, correlation_id, offset, epoch)
+        self._groups.shell.submit(self.partition, commit, commit.run)
+        if not commit.accepted:
+            return None
+        commit.parked = True
+        return PARKED
+
+    def reply(self, connection: Connection, correlation_id: int, answer: bytes) -> None:
+        """Answer a commit that was parked; `answer` is what stands behind the correlation id."""
+        framed = _SIZE_AND_CORRELATION.pack(len(answer) + 4, correlation_id) + answer
+        connection.reply(self.throttled(connection, framed))
+
+    def refuse(self, connection: Connection, correlation_id: int, error: ErrorCode) -> None:
+        self.reply(connection, correlation_id, self._template(error).answer)
 
 
 class _Commit:
@@ -117,44 +116,11 @@ class _Commit:
         )
 
     def reply(self, response: Any) -> None:
-        connection = self._connection
-        if not connection.closed:
-            connection.reply(_SIZE_AND_CORRELATION.pack(len(response) + 4, self._correlation_id) + response)
+        if not self._connection.closed:
+            self._route.reply(self._connection, self._correlation_id, response)
 
     def fail(self, error: ErrorCode) -> None:
-        if self.parked:
-            self.reply(self._route.encode(error))
-        else:
+        if not self.parked:
             self.accepted = False  # the ordinary way will be told the same
-
-
-def learn_commit(
-    node: "Node",
-    connection: Connection,
-    version: int,
-    request: OffsetCommitRequest,
-    frame: memoryview,
-    start: int,
-    end: int,
-) -> None:
-    """Remember a request that the ordinary handler let through, if another one could take the short way."""
-    if version < _FIRST_VERSION or end - start > _FRAME_BYTES_MAX:
-        return
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        return
-    part = request.topics[0].partitions[0]
-    if part.committed_metadata:
-        return  # its length would have to be checked each time
-    body = codec.encode(request, version)
-    if bytes(frame[end - len(body) : end]) != body:
-        return  # the handler has refused a part of it, or there are tagged fields
-    after = body[-4:] if is_flexible(_KEY, version) else body[-2:]
-    offset_at = end - start - len(after) - _OFFSET_AND_EPOCH.size
-    routes = connection.commit_routes
-    if routes is None:
-        routes = connection.commit_routes = CommitRoutes(node)
-    if routes.offset_at != offset_at or len(routes.by_prefix) >= _ROUTES_PER_CONNECTION_MAX:
-        routes.by_prefix.clear()
-        routes.offset_at = offset_at
-    prefix = bytes(frame[start + 8 : start + offset_at])
-    routes.by_prefix[prefix] = CommitRoute(node, request, version, after)
+        elif not self._connection.closed:
+            self._route.refuse(self._connection, self._correlation_id, error)

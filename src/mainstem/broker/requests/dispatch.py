@@ -18,49 +18,37 @@ from mainstem.broker.errors import CloseConnection
 from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
 from mainstem.broker.network.output import Chunk
 from mainstem.broker.requests.context import EncodedBody, RequestContext
-from mainstem.broker.requests.produce_fast_path import SMALL_BYTES_MAX, learn, try_produce
+from mainstem.broker.requests.fast_path import FastPath, Route
 from mainstem.logs import about
 from mainstem.protocol import codec, registry
-from mainstem.protocol.apis.k00_produce import ProduceResponse
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.headers import decode_request_header, encode_response_header
 from mainstem.storage.files.file_range import FileRange
 
 if TYPE_CHECKING:
-    from mainstem.broker.monitoring.meters import Meters, RequestMeter
+    from mainstem.broker.monitoring.meters import Meters
     from mainstem.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
 _FIXED_HEADER: Final = Struct(">hhi")
 _SIZE: Final = Struct(">i")
-_PRODUCE: Final = 0
-_OFFSET_COMMIT: Final = 8
 _API_VERSIONS: Final = 18
-_HEARTBEATS: Final = (12, 68)
 
 Handler = Callable[[RequestContext, Any], Any]
-
-
-class _NotMeasured:
-    """In place of a meter where nobody wants to know: all may pass, longer than any process lives."""
-
-    __slots__ = ("may_pass",)
-
-    def __init__(self) -> None:
-        self.may_pass = 2**62
 
 
 class ApiVersion:
     """One API in one version: everything needed to serve a request of it."""
 
-    __slots__ = ("decode", "encode", "handler", "key", "name", "version")
+    __slots__ = ("decode", "encode", "handler", "key", "name", "route", "version")
 
-    def __init__(self, key: int, version: int, handler: Handler) -> None:
+    def __init__(self, key: int, version: int, handler: Handler, route: type[Route] | None = None) -> None:
         self.key = key
         self.version = version
         self.name = registry.API_KEYS[key].name
         self.handler = handler
+        self.route = route  # the kind of short way that its requests may take
         self.decode = codec.decoder(registry.request_class(key), version)
         self.encode = codec.encoder(registry.response_class(key), version)
 
@@ -112,59 +100,24 @@ class Dispatcher:
         self._node = node
         self._loop = loop
         self.meters = meters
-        self._small_produces: RequestMeter | _NotMeasured = _NotMeasured()
-        self._answer: FrameHandler = self._answer_frame
+        self._fast_path = FastPath(node, node.throttle)
+        self.handle_frame: FrameHandler = self._handle_frame
         if meters is not None:
-            self._small_produces = meters.by_key[_PRODUCE]
-            self._answer = meters.around(self._answer_frame)
+            self.handle_frame = meters.around(self._fast_path.try_answer, self._answer_frame)
         self._apis: dict[int, ApiVersion] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def handle_frame(
+    def _handle_frame(
         self, connection: Connection, frame: memoryview, start: int, end: int
     ) -> Reply | Parked | Close:
-        """Answer one request. What comes by the ten thousand and may pass unmeasured is tried first."""
-        routes = connection.produce_routes
-        if routes is not None and end - start < SMALL_BYTES_MAX and self._small_produces.may_pass:
-            key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
-            if key == _PRODUCE:
-                try:
-                    reply = try_produce(self._node, routes, version, correlation_id, frame, start, end)
-                except Exception:
-                    return _frame_failed(connection, key)
-                if reply is not None:
-                    self._small_produces.may_pass -= 1
-                    return reply
-        return self._answer(connection, frame, start, end)
+        answer = self._fast_path.try_answer(connection, frame, start, end)
+        return answer if answer is not None else self._answer_frame(connection, frame, start, end)
 
     def _answer_frame(
         self, connection: Connection, frame: memoryview, start: int, end: int
     ) -> Reply | Parked | Close:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(frame, start)
         try:
-            if (
-                key == _PRODUCE
-                and connection.produce_routes is not None
-                # Else it was tried already.
-                and (end - start >= SMALL_BYTES_MAX or not self._small_produces.may_pass)
-            ):
-                reply = try_produce(
-                    self._node, connection.produce_routes, version, correlation_id, frame, start, end
-                )
-                if reply is not None:
-                    return reply
-            elif (
-                key == _OFFSET_COMMIT
-                and connection.commit_routes is not None
-                and connection.commit_routes.try_commit(
-                    connection, version, correlation_id, frame, start, end
-                )
-            ):
-                return PARKED
-            elif key in _HEARTBEATS and connection.heartbeat is not None:
-                beat = connection.heartbeat.try_beat(correlation_id, frame, start, end)
-                if beat is not None:
-                    return beat
             api = self._apis.get(key << 16 | version & 0xFFFF)
             if api is None:
                 api = self._resolve(key, version)
@@ -180,18 +133,9 @@ class Dispatcher:
         ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
         try:
             response: Any = api.handler(ctx, request)
-            if key == _PRODUCE and isinstance(response, ProduceResponse):
-                learn(self._node, connection, version, request, response, frame, start, end)
-            elif key == _OFFSET_COMMIT and response is PARKED:
-                from mainstem.broker.requests.commit_fast_path import learn_commit
-
-                learn_commit(self._node, connection, version, request, frame, start, end)
-            answer = self._reply(ctx, api, response)
-            if key in _HEARTBEATS and type(answer) is bytes:
-                from mainstem.broker.requests.heartbeat_fast_path import learn_heartbeat
-
-                learn_heartbeat(ctx, request, response, answer, frame, start, end)
-            return answer
+            if api.route is not None:
+                self._fast_path.learn(ctx, api.route, request, response, frame, start, end)
+            return self._reply(ctx, api, response)
         except CloseConnection as error:
             _log_closing(connection, error)
         except Exception:
@@ -243,7 +187,7 @@ class Dispatcher:
                 return None
             raise CloseConnection(f"{info.name} version {version} is not served here")
         module = import_module(f"mainstem.broker.apis.{module_name}")
-        api = ApiVersion(key, version, module.handle)
+        api = ApiVersion(key, version, module.handle, getattr(module, "ROUTE", None))
         if self.meters is not None:
             from mainstem.broker.monitoring.error_counts import counting
 

@@ -1,20 +1,17 @@
-"""The short way for the requests that come by the ten thousand: a small produce to one partition.
+"""The short way for small produces to one partition, which come by the ten thousand.
 
-A producer's requests to a partition differ only in correlation id and records. The first one is answered
-by the ordinary handler; what its frame looks like around the records, and what the answer looks like
-around the offsets, is remembered on the connection. A later frame that matches byte for byte skips
-header, decoder, handler objects and encoder. It never answers anything but a success: whatever is unusual
-goes the ordinary way.
+A producer's requests to a partition differ only in correlation id and records.
 """
 
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Self
 
 from mainstem.broker.coordination.transaction_verification import verify_at_once
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import Connection
-from mainstem.protocol import codec
+from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.fast_path import Route, Template
 from mainstem.protocol.apis.k00_produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -22,136 +19,165 @@ from mainstem.protocol.apis.k00_produce import (
     TopicProduceResponse,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.protocol.headers import encode_response_header, is_flexible
+from mainstem.protocol.headers import is_flexible
 from mainstem.protocol.primitives import write_uvarint
 from mainstem.records.batch import is_transactional
 from mainstem.storage.incoming.heavy_batch import is_heavy
 from mainstem.storage.results import AppendResult
 
-if TYPE_CHECKING:
-    from mainstem.broker.node import Node
-
 _KEY: Final = 0
-SMALL_BYTES_MAX: Final = 4096  # frames below this come by the ten thousand, and are not timed one by one
 _FIRST_VERSION: Final = 7  # from here on every codec is allowed, and an answer holds its numbers together
 _FLEXIBLE_SUFFIX: Final = b"\0\0\0"  # no tagged fields in partition, topic and request
-_ROUTES_PER_CONNECTION_MAX: Final = 64
-_PREFIX_BYTES_MAX: Final = 1024  # a longer one is not a producer's, and would be kept for nothing
 _OFFSET_BYTES: Final = 8
 _OFFSETS: Final = Struct(">qqq")
 _LENGTH: Final = Struct(">i")
 _MARKS: Final = (0x0101010101010101, 0x0202020202020202, 0x0303030303030303)
 
 
-class Route:
-    """Where frames with a certain beginning go, and how their answers are put together."""
+class ProduceRoute(Route):
+    """Appends the records of a frame to one partition."""
 
     __slots__ = (
-        "after",
-        "before",
-        "coordinator_index",
-        "flexible",
-        "generation",
-        "pack",
-        "partition",
-        "size",
-        "transactional_id",
-        "version",
+        "_after",
+        "_before",
+        "_coordinator_index",
+        "_flexible",
+        "_node",
+        "_now_ms",
+        "_pack",
+        "_partition",
+        "_size",
+        "_transactional_id",
+        "_version",
     )
 
-    def __init__(
-        self,
-        node: "Node",
-        partition: Partition,
-        version: int,
-        topic: str,
-        topic_id: bytes,
-        transactional_id: str | None,
-    ) -> None:
-        self.partition = partition
-        self.generation = node.generation
-        self.version = version
-        self.transactional_id = transactional_id
+    def __init__(self, ctx: RequestContext, request: ProduceRequest, partition: Partition) -> None:
+        topic = request.topic_data[0]
+        version = ctx.version
+        template = Template(_KEY, version, _marked_response(topic.name, topic.topic_id, partition.index))
+        super().__init__(ctx, template.throttle_at)
+        self._node = ctx.node
+        self._now_ms = ctx.node.clock.now_ms
+        self._partition = partition
+        self._version = version
+        self._transactional_id = request.transactional_id
         # Which of the transaction coordinators knows of the producer's transactions.
-        self.coordinator_index = node.transactions.partition_of(transactional_id) if transactional_id else -1
-        self.flexible = is_flexible(_KEY, version)
-        answer = encode_response_header(_KEY, version, 0)[4:] + codec.encode(
-            _marked_response(topic, topic_id, partition.index), version
+        self._coordinator_index = (
+            ctx.node.transactions.partition_of(request.transactional_id) if request.transactional_id else -1
         )
-        self.before, self.after = answer.split(_OFFSETS.pack(*_MARKS))
-        self.size = 4 + len(answer)
+        self._flexible = is_flexible(_KEY, version)
+        self._before, self._after = template.answer.split(_OFFSETS.pack(*_MARKS))
+        self._size = 4 + len(template.answer)
         # size, correlation id, what comes before the offsets, the offsets, what comes after them
-        self.pack: Callable[..., bytes] = Struct(f">ii{len(self.before)}sqqq{len(self.after)}s").pack
+        self._pack: Callable[..., bytes] = Struct(f">ii{len(self._before)}sqqq{len(self._after)}s").pack
 
+    @classmethod
+    def prefix_length(
+        cls,
+        ctx: RequestContext,
+        request: ProduceRequest,
+        response: Any,
+        frame: memoryview,
+        start: int,
+        end: int,
+    ) -> int:
+        """Up to the length of the records."""
+        if not isinstance(response, ProduceResponse) or ctx.version < _FIRST_VERSION or request.acks == 0:
+            return 0
+        if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            return 0
+        records = request.topic_data[0].partition_data[0].records
+        if response.responses[0].partition_responses[0].error_code or not isinstance(records, memoryview):
+            return 0
+        flexible = is_flexible(_KEY, ctx.version)
+        length = len(records)
+        suffix = _FLEXIBLE_SUFFIX if flexible else b""
+        length_field = write_uvarint(length + 1) if flexible else _LENGTH.pack(length)
+        prefix_length = end - start - len(suffix) - length - len(length_field)
+        length_at = start + prefix_length
+        if (
+            bytes(frame[end - len(suffix) : end]) != suffix
+            or bytes(frame[length_at : length_at + len(length_field)]) != length_field
+        ):
+            return 0  # tagged fields stand somewhere
+        return prefix_length
 
-class Routes:
-    """The remembered routes of one connection; `prefix_length` is where the records' length begins."""
-
-    __slots__ = ("by_prefix", "prefix_length")
-
-    def __init__(self) -> None:
-        self.by_prefix: dict[bytes, Route] = {}
-        self.prefix_length = 0
-
-
-def try_produce(
-    node: "Node",
-    routes: Routes,
-    version: int,
-    correlation_id: int,
-    frame: memoryview,
-    start: int,
-    end: int,
-) -> bytes | None:
-    """The answer to a produce request of a known shape, or None for the ordinary way."""
-    pos = start + routes.prefix_length
-    route = routes.by_prefix.get(bytes(frame[start + 8 : pos]))
-    if (
-        route is None
-        or route.generation != node.generation
-        or route.version != version
-        or pos + 5 > end
-        or node.throttle.active
-    ):
-        return None
-    if route.flexible:
-        length = frame[pos]
-        pos += 1
-        if length >= 0x80:
-            length, pos = _long_length(frame, pos, length & 0x7F)
-        length -= 1
-        if pos + length + 3 != end or frame[end - 3] or frame[end - 2] or frame[end - 1]:
-            return None  # other sizes than announced, or tagged fields behind the records
-    else:
-        length = _LENGTH.unpack_from(frame, pos)[0]
-        pos += 4
-        if pos + length != end:
+    @classmethod
+    def learn(
+        cls, ctx: RequestContext, request: ProduceRequest, response: Any, rest: memoryview
+    ) -> Self | None:
+        node = ctx.node
+        if request.transactional_id is not None and not node.config.get(
+            "transaction.partition.verification.enable"
+        ):
+            return None  # the log would take what the coordinator does not know of
+        topic = request.topic_data[0]
+        index = topic.partition_data[0].index
+        try:
+            if topic.name:
+                partition = node.replicas.by_topic(topic.name, index)
+            else:
+                partition = node.replicas.by_topic_id(topic.topic_id, index)
+        except KafkaError:
             return None
-    partition = route.partition
-    records = frame[pos : pos + length]
-    log = partition.log
-    if log.looks_into_records and is_heavy(records, log.config):
-        return None
-    try:
-        if is_transactional(records):
-            result = _append_in_transaction(node, route, records)
+        return cls(ctx, request, partition) if partition.commits_at_once else None
+
+    def try_answer(
+        self, connection: Connection, correlation_id: int, frame: memoryview, pos: int, end: int
+    ) -> bytes | None:
+        if pos + 5 > end:
+            return None
+        if self._flexible:
+            length = frame[pos]
+            pos += 1
+            if length >= 0x80:
+                length, pos = _long_length(frame, pos, length & 0x7F)
+            length -= 1
+            if pos + length + 3 != end or frame[end - 3] or frame[end - 2] or frame[end - 1]:
+                return None  # other sizes than announced, or tagged fields behind the records
         else:
-            result = partition.append(records, node.clock.now_ms())
-    except KafkaError as error:
-        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-            frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # a failed write leaves the offset given
-        return None  # the ordinary way refuses it too, with all that belongs to it, or asks its coordinator
-    if result is None:
-        return None
-    return route.pack(
-        route.size,
-        correlation_id,
-        route.before,
-        result.first_offset,
-        result.log_append_time_ms,
-        result.log_start_offset,
-        route.after,
-    )
+            length = _LENGTH.unpack_from(frame, pos)[0]
+            pos += 4
+            if pos + length != end:
+                return None
+        partition = self._partition
+        records = frame[pos : pos + length]
+        log = partition.log
+        if log.looks_into_records and is_heavy(records, log.config):
+            return None
+        try:
+            if is_transactional(records):
+                result = self._append_in_transaction(records)
+            else:
+                result = partition.append(records, self._now_ms())
+        except KafkaError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                # A failed write leaves the offset given.
+                frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)
+            return (
+                None  # the ordinary way refuses it too, with all that belongs to it, or asks its coordinator
+            )
+        if result is None:
+            return None
+        return self._pack(
+            self._size,
+            correlation_id,
+            self._before,
+            result.first_offset,
+            result.log_append_time_ms,
+            result.log_start_offset,
+            self._after,
+        )
+
+    def _append_in_transaction(self, batch: memoryview) -> AppendResult | None:
+        """None when the coordinator must be asked, which may take a while."""
+        if self._transactional_id is None:
+            return None
+        partition = self._partition
+        is_known, guard = verify_at_once(
+            self._node, self._transactional_id, self._coordinator_index, self._version, partition, batch
+        )
+        return partition.append(batch, self._now_ms(), guard=guard) if is_known else None
 
 
 def _long_length(frame: memoryview, pos: int, length: int) -> tuple[int, int]:
@@ -165,75 +191,6 @@ def _long_length(frame: memoryview, pos: int, length: int) -> tuple[int, int]:
             break
         shift += 7
     return length, pos
-
-
-def _append_in_transaction(node: "Node", route: Route, batch: memoryview) -> AppendResult | None:
-    """None when the coordinator must be asked, which may take a while."""
-    if route.transactional_id is None:
-        return None
-    is_known, guard = verify_at_once(
-        node, route.transactional_id, route.coordinator_index, route.version, route.partition, batch
-    )
-    return route.partition.append(batch, node.clock.now_ms(), guard=guard) if is_known else None
-
-
-def learn(
-    node: "Node",
-    connection: Connection,
-    version: int,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    frame: memoryview,
-    start: int,
-    end: int,
-) -> None:
-    """Remember the way of a request that was just answered, if another one like it could take the short
-    one.
-    """
-    if version < _FIRST_VERSION or request.acks == 0:
-        return
-    transactional_id = request.transactional_id
-    if transactional_id is not None and not node.config.get("transaction.partition.verification.enable"):
-        return  # the log would take what the coordinator does not know of
-    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
-        return
-    topic = request.topic_data[0]
-    data = topic.partition_data[0]
-    if response.responses[0].partition_responses[0].error_code or not isinstance(data.records, memoryview):
-        return
-    flexible = is_flexible(_KEY, version)
-    length = len(data.records)
-    suffix = _FLEXIBLE_SUFFIX if flexible else b""
-    length_field = write_uvarint(length + 1) if flexible else _LENGTH.pack(length)
-    prefix_length = end - start - len(suffix) - length - len(length_field)
-    length_at = start + prefix_length
-    if (
-        prefix_length > _PREFIX_BYTES_MAX
-        or bytes(frame[end - len(suffix) : end]) != suffix
-        or bytes(frame[length_at : length_at + len(length_field)]) != length_field
-    ):
-        return  # tagged fields stand somewhere
-    try:
-        if topic.name:
-            partition = node.replicas.by_topic(topic.name, data.index)
-        else:
-            partition = node.replicas.by_topic_id(topic.topic_id, data.index)
-    except KafkaError:
-        return
-    if not partition.commits_at_once:
-        return
-    routes = connection.produce_routes
-    if routes is None:
-        routes = connection.produce_routes = Routes()
-    if routes.prefix_length != prefix_length or len(routes.by_prefix) >= _ROUTES_PER_CONNECTION_MAX:
-        routes.by_prefix.clear()
-        routes.prefix_length = prefix_length
-    prefix = bytes(frame[start + 8 : start + prefix_length])
-    known = routes.by_prefix.get(prefix)
-    if known is None or known.generation != node.generation or known.version != version:
-        routes.by_prefix[prefix] = Route(
-            node, partition, version, topic.name, topic.topic_id, transactional_id
-        )
 
 
 def _marked_response(topic: str, topic_id: bytes, index: int) -> ProduceResponse:
