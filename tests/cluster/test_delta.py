@@ -3,7 +3,7 @@
 import pytest
 
 from mainstem.cluster.delta import MetadataDelta
-from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -29,6 +29,7 @@ from mainstem.cluster.records import (
     ZkMigrationStateRecord,
 )
 from mainstem.cluster.topics_delta import ReplayError
+from mainstem.protocol.resources import ConfigResourceType
 from tests.cluster.cluster_model import apply, cluster_of
 
 ID = b"\x11" * 16
@@ -36,7 +37,7 @@ ID = b"\x11" * 16
 
 def test_settings_are_set_and_taken_away() -> None:
     image = apply(MetadataImage(), [ConfigRecord(2, "t", "a", "1"), ConfigRecord(2, "t", "b", "2")])
-    assert image.config(ResourceType.TOPIC, "t") == {"a": "1", "b": "2"}
+    assert image.config(ConfigResourceType.TOPIC, "t") == {"a": "1", "b": "2"}
     image = apply(image, [ConfigRecord(2, "t", "a", None)])
     assert image.topic_config("t") == {"b": "2"}
     assert not apply(image, [ConfigRecord(2, "t", "b", None)]).configs

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from mainstem.cluster.configs import ConfigOperation
-from mainstem.cluster.image import ResourceType
 from mainstem.cluster.records import MetadataRecord
 from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
@@ -35,10 +34,11 @@ from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsTopic,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import ConfigResourceType
 from tests.cluster.cluster_model import Cluster, registration
 from tests.support.played_transcript import PlayedSession
 
-_RESOURCES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+_RESOURCES = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 _ERROR_NAMES = {code.value: code.name for code in ErrorCode}
 
 
@@ -141,7 +141,7 @@ class ControllerSession(PlayedSession):
                 replicas = f"replicas={list(p.replicas)} isr={list(p.isr)}"
                 yield f"{topic.name}-{p.partition} leader={p.leader} {epochs} {replicas}"
         for (kind, name), settings in self._cluster.image.configs.items():
-            yield f"settings of {ResourceType(kind).name.lower()} {name!r}: {settings}"
+            yield f"settings of {ConfigResourceType(kind).name.lower()} {name!r}: {settings}"
 
     def _apply(self, records: list[MetadataRecord]) -> Iterator[str]:
         self._cluster.apply(records)

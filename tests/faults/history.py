@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-TopicPartition = tuple[str, int]
+from mainstem.protocol.resources import TopicPartition
 
 
 class Kind(StrEnum):

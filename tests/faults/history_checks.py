@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.history import Kind, Operation, Outcome, TopicPartition, read_history
+from mainstem.protocol.resources import TopicPartition
+from tests.faults.history import Kind, Operation, Outcome, read_history
 from tests.faults.history_facts import Facts, surviving
 from tests.faults.history_order import write_cycle
 

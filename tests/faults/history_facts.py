@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.faults.history import Kind, Operation, Outcome, Poll, TopicPartition, Write
+from mainstem.protocol.resources import TopicPartition
+from tests.faults.history import Kind, Operation, Outcome, Poll, Write
 
 NEVER = 2**63
 Place = tuple[TopicPartition, int]

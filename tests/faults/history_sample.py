@@ -8,7 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, TopicPartition, Write
+from mainstem.protocol.resources import TopicPartition
+from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Write
 
 TOPICS = {"red": 3, "green": 2, "blue": 1, "doomed": 1}
 CLIENTS = 5

@@ -9,14 +9,13 @@ from threading import Lock
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import read_header
 from mainstem.records.record import Record, iter_records
 from mainstem.testing import Broker
 from tests.support.scenario import fetch_request
 from tests.support.target import Target
 from tests.support.wire import WireClient
-
-TopicPartition = tuple[str, int]
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _FETCH_BY_NAME = 12

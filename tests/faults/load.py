@@ -15,9 +15,10 @@ from typing import Any
 
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.record import Record, build_batch
 from mainstem.testing import Broker
-from tests.faults.ledger import Ledger, TopicPartition, connect
+from tests.faults.ledger import Ledger, connect
 from tests.support.scenario import produce_request
 from tests.support.wire import ConnectionClosedError, WireClient
 

@@ -3,8 +3,9 @@
 from threading import Event
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.testing import Broker
-from tests.faults.ledger import Ledger, TopicPartition, connect
+from tests.faults.ledger import Ledger, connect
 from tests.faults.load import Writer, running, wait_until
 from tests.faults.topic_changes import create_topic, delete_topic, write
 

@@ -9,7 +9,6 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from mainstem.cluster.image import ResourceType
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
 from mainstem.protocol.apis.k19_create_topics import (
     CreatableTopic,
@@ -26,6 +25,7 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.records.record import Record, build_batch
 from mainstem.testing import Broker
@@ -137,7 +137,7 @@ class TopicChanger:
         change = self._begin(name, replace(topic, retention_ms=str(self._random.randint(10**9, 10**10))))
         assert change.after is not None
         setting = AlterableConfig(_SETTING, 0, change.after.retention_ms)
-        resource = AlterConfigsResource(ResourceType.TOPIC, name, [setting])
+        resource = AlterConfigsResource(ConfigResourceType.TOPIC, name, [setting])
         (result,) = client.call(IncrementalAlterConfigsRequest([resource])).responses
         self._done(change, result.error_code)
 
@@ -200,7 +200,7 @@ def delete_topic(client: WireClient, name: str) -> int:
 
 
 def topic_setting(client: WireClient, topic: str, setting: str) -> str:
-    resource = DescribeConfigsResource(ResourceType.TOPIC, topic, [setting])
+    resource = DescribeConfigsResource(ConfigResourceType.TOPIC, topic, [setting])
     (result,) = client.call(DescribeConfigsRequest([resource])).results
     assert result.error_code == 0, result.error_message
     value: str = result.configs[0].value

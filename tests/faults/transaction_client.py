@@ -13,7 +13,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
-from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recorder, TopicPartition, Write
+from mainstem.protocol.resources import TopicPartition
+from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recorder, Write
 
 TRANSACTION_TIMEOUT_MS = 15_000
 _CALL_SECONDS = 15.0

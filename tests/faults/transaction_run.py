@@ -11,7 +11,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recorder, TopicPartition
+from mainstem.protocol.resources import TopicPartition
+from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recorder
 from tests.faults.transaction_brokers import Killable
 from tests.faults.transaction_client import Client, Topics, now
 from tests.support.group_views import until

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from tests.sim.transaction_log import Guard
 from tests.sim.transaction_world import TIMEOUT_MS, World
 

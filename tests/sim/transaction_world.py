@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
-from mainstem.coordinator.transaction.metadata import State, TopicPartition, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import State, TransactionMetadata
 from mainstem.coordinator.transaction.records import decode_key, decode_value, encode_key, encode_value
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from tests.coordinator.harness import FakeTopics, Harness
 from tests.sim.seeds import Violation
 from tests.sim.transaction_log import Partition, Tag

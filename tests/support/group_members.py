@@ -28,11 +28,10 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from mainstem.protocol.resources import TopicPartition
 from tests.support.kafka_peer import kafka_command
 from tests.support.shared import guarded, session_folder
 from tests.support.target import Target
-
-TopicPartition = tuple[str, int]
 
 _POLL_SECONDS = 0.05
 _JOIN_SECONDS = 40

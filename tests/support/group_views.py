@@ -9,7 +9,8 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
-from tests.support.group_members import Member, TopicPartition
+from mainstem.protocol.resources import TopicPartition
+from tests.support.group_members import Member
 from tests.support.target import Target
 
 _WAIT_SECONDS = 60

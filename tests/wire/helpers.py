@@ -4,17 +4,11 @@ import time
 from collections.abc import Iterable, Sequence
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import TRANSACTIONAL_MASK, iter_headers
 from mainstem.records.compression import Codec
 from mainstem.records.record import Record, build_batch, iter_records
-from mainstem.wire import (
-    ClientOptions,
-    Cluster,
-    Fetched,
-    ProducerIdentity,
-    TopicPartition,
-    from_kafka_options,
-)
+from mainstem.wire import ClientOptions, Cluster, Fetched, ProducerIdentity, from_kafka_options
 
 # Of this hour: older records would be rolled away from the markers behind them, and then removed.
 FIRST_TIMESTAMP_MS = int(time.time() * 1000) - 3_600_000

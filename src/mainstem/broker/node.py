@@ -37,12 +37,13 @@ from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.cluster.controller import Controller
 from mainstem.cluster.features import SUPPORTED_FEATURES
-from mainstem.cluster.image import Endpoint, MetadataImage, ResourceType
+from mainstem.cluster.image import Endpoint, MetadataImage
 from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.registration import BrokerRegistration
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config, with_altered
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.directories.log_manager import LogManager
@@ -407,7 +408,7 @@ class Node:
             if topic_id is not None:
                 topic_ids[topic_id] = None
             elif isinstance(record, ConfigRecord):
-                if record.resource_type == ResourceType.BROKER:
+                if record.resource_type == ConfigResourceType.BROKER:
                     broker_config_changed = True
                 elif record.resource_name in image.topics_by_name:
                     topic_ids[image.topics_by_name[record.resource_name].topic_id] = None
@@ -440,8 +441,8 @@ class Node:
     def _apply_broker_config(self, image: MetadataImage) -> None:
         self.config, problems = with_altered(
             self.config,
-            image.config(ResourceType.BROKER, str(self.node_id)),
-            image.config(ResourceType.BROKER, ""),
+            image.config(ConfigResourceType.BROKER, str(self.node_id)),
+            image.config(ConfigResourceType.BROKER, ""),
         )
         for problem in problems:
             logger.warning(problem)

@@ -21,7 +21,6 @@ from mainstem.protocol.apis.k10_find_coordinator import Coordinator, FindCoordin
 from mainstem.protocol.errors import ErrorCode
 
 Answer = TypeVar("Answer")
-TopicPartition = tuple[str, int]
 
 RETRY_PAUSE_S = 0.1
 _PASSING = frozenset(

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import BrokerConfig, ConfigError, validate_group_configs, validate_topic_configs
@@ -25,6 +25,7 @@ from mainstem.config.topic import append_to_list, canonical_topic_name, is_list_
 from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 
 
 class ConfigOperation(IntEnum):
@@ -54,7 +55,7 @@ class ConfigChanges:
         self._node_id = node_id
         # Of this broker and of all brokers, as the image has them: they may not be in force yet.
         self._altered: dict[str, Mapping[str, str]] = {
-            name: image.config(ResourceType.BROKER, name) for name in (str(node_id), "")
+            name: image.config(ConfigResourceType.BROKER, name) for name in (str(node_id), "")
         }
 
     def alter(
@@ -67,9 +68,9 @@ class ConfigChanges:
         wanted = dict(current)
         for operation in operations:
             self._apply(resource_type, operation, wanted)
-        if resource_type == ResourceType.TOPIC:
+        if resource_type == ConfigResourceType.TOPIC:
             self._check_values(validate_topic_configs, wanted)
-        elif resource_type == ResourceType.GROUP:
+        elif resource_type == ConfigResourceType.GROUP:
             self._check_values(validate_group_configs, wanted)
         else:
             self._check_broker(resource_name, operations, current, wanted)
@@ -94,7 +95,7 @@ class ConfigChanges:
         return self.alter(resource_type, resource_name, operations)
 
     def _check_resource(self, resource_type: int, name: str) -> None:
-        if resource_type == ResourceType.TOPIC:
+        if resource_type == ConfigResourceType.TOPIC:
             if not name:
                 raise _invalid("Settings for all topics at once do not exist; name a topic.")
             problem = name_problem(name)
@@ -102,10 +103,10 @@ class ConfigChanges:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             if name not in self._image.topics_by_name:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
-        elif resource_type == ResourceType.BROKER:
+        elif resource_type == ConfigResourceType.BROKER:
             if name and name != str(self._node_id):
                 raise _invalid(f"This is broker {self._node_id}; only its own settings can be altered here.")
-        elif resource_type == ResourceType.GROUP:
+        elif resource_type == ConfigResourceType.GROUP:
             if not name:
                 raise _invalid("Settings for all groups at once do not exist; name a group.")
         else:
@@ -142,7 +143,7 @@ class ConfigChanges:
 
     def _inherited(self, resource_type: int, name: str) -> str | None:
         """What holds while the resource has no value of its own."""
-        if resource_type == ResourceType.TOPIC:
+        if resource_type == ConfigResourceType.TOPIC:
             return next((e.value for e in describe_topic(self._config, {}) if e.name == name), None)
         setting = base_setting(name)
         given = self._config.override(name)
@@ -241,15 +242,15 @@ def _resources(resources: list[_Resource]) -> list[tuple[_Resource, bool]]:
 
 
 def _canonical(resource_type: int, name: str) -> str:
-    if resource_type == ResourceType.TOPIC:
+    if resource_type == ConfigResourceType.TOPIC:
         return canonical_topic_name(name)
-    return canonical_broker_name(name) if resource_type == ResourceType.BROKER else name
+    return canonical_broker_name(name) if resource_type == ConfigResourceType.BROKER else name
 
 
 def _is_list(resource_type: int, name: str) -> bool:
-    if resource_type == ResourceType.TOPIC:
+    if resource_type == ConfigResourceType.TOPIC:
         return is_list_setting(name)
-    return resource_type == ResourceType.BROKER and is_list_broker_setting(name)
+    return resource_type == ConfigResourceType.BROKER and is_list_broker_setting(name)
 
 
 def _invalid(message: str) -> KafkaError:

@@ -20,10 +20,10 @@ from mainstem.cluster.image import (
     FeatureRange,
     MetadataImage,
     QuotaEntity,
-    ResourceType,
     TopicImage,
 )
 from mainstem.cluster.topics_delta import ReplayError, TopicsDelta
+from mainstem.protocol.resources import ConfigResourceType
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -129,7 +129,7 @@ class MetadataDelta:
 
     def _replay_remove_topic(self, record: r.RemoveTopicRecord) -> None:
         name = self._topics.replay_remove_topic(record)
-        key = (int(ResourceType.TOPIC), name)
+        key = (int(ConfigResourceType.TOPIC), name)
         if self._configs.get(key) is not None:
             self._configs.remove(key)
             self._changed_configs.add(key)

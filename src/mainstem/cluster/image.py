@@ -6,7 +6,6 @@ derived from an image (encoded answers, look-up tables) can be cached by its ide
 """
 
 from collections.abc import Mapping
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -18,19 +17,10 @@ from mainstem.cluster.records import (
     DelegationTokenRecord,
     UserScramCredentialRecord,
 )
+from mainstem.protocol.resources import ConfigResourceType
 
 NO_LEADER = -1
 NO_OFFSET = -1
-
-
-class ResourceType(IntEnum):
-    """What a group of settings belongs to, with the codes of the config APIs and of ConfigRecord."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class PartitionImage(Struct, frozen=True, gc=False):
@@ -145,7 +135,7 @@ class MetadataImage(Struct, frozen=True):
         return self.configs.get((resource_type, name), _EMPTY)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        return self.configs.get((ResourceType.TOPIC, name), _EMPTY)
+        return self.configs.get((ConfigResourceType.TOPIC, name), _EMPTY)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         found = self.topics_by_name.get(topic)

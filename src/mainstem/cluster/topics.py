@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.partitions import (
     PARTITIONS_PER_REQUEST_MAX,
     check_manual_assignment,
@@ -30,6 +30,7 @@ from mainstem.protocol.apis.k19_create_topics import (
     CreateTopicsResponse,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 
 USE_DEFAULT = -1
 
@@ -181,7 +182,9 @@ def _unused_id(image: MetadataImage, new_uuid: Callable[[], bytes]) -> bytes:
 def _records(image: MetadataImage, name: str, plan: _Plan) -> list[MetadataRecord]:
     records: list[MetadataRecord] = [TopicRecord(name, plan.topic_id)]
     # Settings come before the partitions, as in Kafka, so that whoever opens a log has them.
-    records += [ConfigRecord(ResourceType.TOPIC, name, key, value) for key, value in plan.configs.items()]
+    records += [
+        ConfigRecord(ConfigResourceType.TOPIC, name, key, value) for key, value in plan.configs.items()
+    ]
     records += [
         new_partition(image.brokers, plan.topic_id, index, replicas)
         for index, replicas in enumerate(plan.replicas)

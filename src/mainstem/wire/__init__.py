@@ -21,7 +21,6 @@ from mainstem.wire.errors import (
     OffsetOutOfRange,
     SecurityError,
     TopicGone,
-    TopicPartition,
     UnsupportedOption,
     WireError,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "TlsOptions",
     "TopicGone",
     "TopicMetadata",
-    "TopicPartition",
     "UnsupportedOption",
     "WireError",
     "from_kafka_options",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import HEADER_SIZE, HOP, LENGTH_POSITION, LOG_OVERHEAD, MAGIC, batch_size
-from mainstem.wire.errors import TopicPartition, WireError, name_of
+from mainstem.wire.errors import WireError, name_of
 
 _SIZE_KNOWN_BYTES = LENGTH_POSITION + 4
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import (
     Address,
     ConnectionLost,
     KafkaRefusal,
     NoBrokerAnswers,
-    TopicPartition,
     WireError,
     check,
     name_of,

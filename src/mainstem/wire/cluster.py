@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import read_header
 from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import Brokers
 from mainstem.wire.coordinators import Coordinators, Kind
-from mainstem.wire.errors import ConnectionLost, KafkaRefusal, TopicPartition
+from mainstem.wire.errors import ConnectionLost, KafkaRefusal
 from mainstem.wire.fetching import READ_UNCOMMITTED, Fetched, FetchSettings, fetch
 from mainstem.wire.group_offsets import CommittedOffset, offset_commit, offset_fetch
 from mainstem.wire.list_offsets import ListedOffset, list_offsets

@@ -7,8 +7,8 @@ inside this package; what comes out of it has been tried until the time was up.
 from __future__ import annotations
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 
-TopicPartition = tuple[str, int]
 Address = tuple[str, int]
 
 

@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass, replace
 
 from mainstem.protocol.apis.k01_fetch import PartitionData
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.brokers import Leader
 from mainstem.wire.connection import Connection
-from mainstem.wire.errors import TopicPartition, WireError, name_of
+from mainstem.wire.errors import WireError, name_of
 from mainstem.wire.fetching import Asked, FetchSettings, fetch_request, partitions_of
 from mainstem.wire.frames import ReceiveBuffer
 

@@ -17,10 +17,11 @@ from mainstem.protocol.apis.k01_fetch import (
     PartitionData,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.wire.brokers import Brokers, Leader
 from mainstem.wire.connection import Connection
-from mainstem.wire.errors import TopicPartition, check, error_code
+from mainstem.wire.errors import check, error_code
 from mainstem.wire.leaders import at_leaders
 
 READ_UNCOMMITTED = 0

@@ -20,9 +20,10 @@ from mainstem.protocol.apis.k09_offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators
-from mainstem.wire.errors import TopicPartition, WireError, check, name_of
+from mainstem.wire.errors import WireError, check, name_of
 
 # From the next version on topics are named by their ids alone, and a group may know topics that are gone.
 _VERSION_WITH_NAMES = 9

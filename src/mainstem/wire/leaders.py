@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
 from mainstem.wire.connection import Connection
-from mainstem.wire.errors import ConnectionLost, KafkaRefusal, TopicPartition, WireError, error_code, name_of
+from mainstem.wire.errors import ConnectionLost, KafkaRefusal, WireError, error_code, name_of
 
 Value = TypeVar("Value")
 Answer = TypeVar("Answer")

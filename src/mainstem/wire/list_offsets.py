@@ -14,9 +14,10 @@ from mainstem.protocol.apis.k02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.brokers import Brokers
 from mainstem.wire.connection import Connection
-from mainstem.wire.errors import TopicPartition, check, name_of
+from mainstem.wire.errors import check, name_of
 from mainstem.wire.leaders import at_leaders
 
 LATEST = -1

@@ -20,12 +20,13 @@ from mainstem.protocol.apis.k00_produce import (
     TopicProduceData,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.records.batch import HEADER_SIZE, NO_PRODUCER_ID, read_header
 from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
 from mainstem.wire.connection import Connection
-from mainstem.wire.errors import ConnectionLost, KafkaRefusal, TopicPartition, WireError, error_code, name_of
+from mainstem.wire.errors import ConnectionLost, KafkaRefusal, WireError, error_code, name_of
 from mainstem.wire.leaders import learn
 
 Batch = bytes | bytearray | memoryview

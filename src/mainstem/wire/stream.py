@@ -17,6 +17,7 @@ from typing import Self
 
 from mainstem.protocol.apis.k01_fetch import PartitionData
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.attempts import UNKNOWN_TOPIC_GRACE_S, is_unknown_topic, retry_backoff
 from mainstem.wire.batch_walk import walk
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
@@ -26,7 +27,6 @@ from mainstem.wire.errors import (
     NoProgress,
     OffsetOutOfRange,
     TopicGone,
-    TopicPartition,
     WireError,
     error_code,
     name_of,

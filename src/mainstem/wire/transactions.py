@@ -23,9 +23,10 @@ from mainstem.protocol.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators
-from mainstem.wire.errors import TopicPartition, check, name_of
+from mainstem.wire.errors import check, name_of
 from mainstem.wire.group_offsets import CommittedOffset
 
 _NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1

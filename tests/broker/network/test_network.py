@@ -6,13 +6,13 @@ import struct
 
 import pytest
 
-from mainstem.cluster.image import ResourceType
 from mainstem.cluster.records import ConfigRecord
 from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import (
@@ -114,7 +114,7 @@ async def test_a_kept_value_that_would_let_nobody_in_is_ignored(
     make_broker: MakeBroker, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = await make_broker()
-    record = ConfigRecord(ResourceType.BROKER, "", "max.connections", "0")
+    record = ConfigRecord(ConfigResourceType.BROKER, "", "max.connections", "0")
     await broker.node.controller.submit(lambda _: (None, [record]))
     for _ in range(2):
         assert await (await connect(broker)).is_served()
@@ -122,13 +122,13 @@ async def test_a_kept_value_that_would_let_nobody_in_is_ignored(
         caplog.clear()
         await broker.restart()
     client = await connect(broker)
-    assert await alter(client, ResourceType.BROKER, "", ("max.connections", 1, None)) == 0
-    assert broker.node.image.config(ResourceType.BROKER, "") == {}
+    assert await alter(client, ConfigResourceType.BROKER, "", ("max.connections", 1, None)) == 0
+    assert broker.node.image.config(ConfigResourceType.BROKER, "") == {}
 
 
 @pytest.mark.parametrize("resource", ["", "1"])
 async def test_nobody_can_lock_everybody_out(client: Client, resource: str) -> None:
-    assert await alter(client, ResourceType.BROKER, resource, ("max.connections", 0, "0")) == 42
+    assert await alter(client, ConfigResourceType.BROKER, resource, ("max.connections", 0, "0")) == 42
 
 
 async def test_above_max_connections_per_ip_a_new_one_is_closed(

@@ -9,10 +9,10 @@ import pytest
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from tests.coordinator.harness import FakeTopics, Harness
 
 _ID, _PRODUCER = "shop", 1000

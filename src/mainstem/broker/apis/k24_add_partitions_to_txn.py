@@ -11,7 +11,6 @@ from typing import Any
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.transaction.known_errors import ADD_PARTITIONS_TO_TXN, as_known
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -21,6 +20,7 @@ from mainstem.protocol.apis.k24_add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 _BATCHED_SINCE = 4

@@ -11,7 +11,6 @@ from typing import Any
 from mainstem.broker.coordination.marker_sender import Marker, write_marker
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -21,6 +20,7 @@ from mainstem.protocol.apis.k27_write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 logger = logging.getLogger(__name__)

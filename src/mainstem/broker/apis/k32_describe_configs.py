@@ -4,8 +4,6 @@ v3 types and documentation. Values, sources and synonyms come from the one decla
 resource types (client metrics, loggers) are refused with a message.
 """
 
-from typing import Final
-
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import (
@@ -24,11 +22,8 @@ from mainstem.protocol.apis.k32_describe_configs import (
     DescribeConfigsSynonym,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-TOPIC: Final = 2
-BROKER: Final = 4
-GROUP: Final = 32
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -53,7 +48,7 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConf
 
 def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     node = ctx.node
-    if resource.resource_type == TOPIC:
+    if resource.resource_type == ConfigResourceType.TOPIC:
         name = resource.resource_name
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -62,11 +57,11 @@ def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[Con
         if name not in node.image.topics_by_name:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return describe_topic(node.config, node.image.topic_config(name))
-    if resource.resource_type == BROKER:
+    if resource.resource_type == ConfigResourceType.BROKER:
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return _broker_entries(ctx, resource.resource_name)
-    if resource.resource_type == GROUP:
+    if resource.resource_type == ConfigResourceType.GROUP:
         return _group_entries(ctx, resource.resource_name)
     raise KafkaError(
         ErrorCode.INVALID_REQUEST,
@@ -80,7 +75,7 @@ def _group_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's name cannot be empty")
-    return describe_group(ctx.node.config, ctx.node.image.config(GROUP, name))
+    return describe_group(ctx.node.config, ctx.node.image.config(ConfigResourceType.GROUP, name))
 
 
 def _broker_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:

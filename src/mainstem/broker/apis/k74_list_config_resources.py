@@ -5,28 +5,27 @@ client metrics alone.
 """
 
 from mainstem.broker.requests.context import RequestContext
-from mainstem.cluster.image import MetadataImage, ResourceType
+from mainstem.cluster.image import MetadataImage
 from mainstem.protocol.apis.k74_list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 from mainstem.protocol.errors import ErrorCode
-from mainstem.security.authorizer import CLUSTER_NAME, Operation
-from mainstem.security.authorizer import ResourceType as AclResourceType
+from mainstem.protocol.resources import ConfigResourceType
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    if not ctx.authorize(Operation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER, CLUSTER_NAME):
+    if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if ctx.version == 0:
-        kinds = [ResourceType.CLIENT_METRICS]
-    elif not set(request.resource_types) <= ResourceType._value2member_map_.keys():
+        kinds = [ConfigResourceType.CLIENT_METRICS]
+    elif not set(request.resource_types) <= ConfigResourceType._value2member_map_.keys():
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     else:
-        kinds = [
-            kind for kind in ResourceType if not request.resource_types or kind in request.resource_types
-        ]
+        wanted = request.resource_types or list(ConfigResourceType)
+        kinds = [kind for kind in ConfigResourceType if kind in wanted]
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
@@ -36,9 +35,9 @@ def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConf
     )
 
 
-def _names(image: MetadataImage, kind: ResourceType) -> list[str]:
-    if kind == ResourceType.TOPIC:
+def _names(image: MetadataImage, kind: ConfigResourceType) -> list[str]:
+    if kind == ConfigResourceType.TOPIC:
         return list(image.topics_by_name)
-    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+    if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         return [str(broker_id) for broker_id in image.brokers]
     return [name for of_kind, name in image.configs if of_kind == kind]

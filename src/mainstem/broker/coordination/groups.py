@@ -8,14 +8,13 @@ from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Fail
-from mainstem.cluster.image import ResourceType
 from mainstem.config import group_values
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import random_uuid
 from mainstem.records.compression import Codec
-from mainstem.security.authorizer import Operation
-from mainstem.security.authorizer import ResourceType as AclResourceType
+from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
@@ -37,13 +36,13 @@ class GroupCoordinators(Coordinators[GroupCoordinator]):
         return {"compression.type": "producer"}
 
     def _group_config(self, group_id: str) -> dict[str, Any]:
-        return group_values(self._node.image.config(ResourceType.GROUP, group_id), self._node.config)
+        return group_values(self._node.image.config(ConfigResourceType.GROUP, group_id), self._node.config)
 
     def submit_for_member(
         self, ctx: RequestContext, group_id: str, event: Event[GroupCoordinator], fail: Fail
     ) -> Any:
         """`submit`, for what a member asks: it must be allowed to, and the group must have a name."""
-        if not ctx.authorize(Operation.READ, AclResourceType.GROUP, group_id):
+        if not ctx.authorize(Operation.READ, ResourceType.GROUP, group_id):
             return fail(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not group_id:
             return fail(ErrorCode.INVALID_GROUP_ID)

@@ -14,10 +14,10 @@ from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANS
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.turns import Turns
 from mainstem.coordinator.transaction.completion import MarkersDue
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import TopicPartition
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node

@@ -16,8 +16,8 @@ from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
 from mainstem.coordinator.transaction.known_errors import TXN_OFFSET_COMMIT, as_known
 from mainstem.coordinator.transaction.listing import Counts
-from mainstem.coordinator.transaction.metadata import TopicPartition
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeVar
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.metadata.controller_shell import Decision
 from mainstem.broker.requests.context import RequestContext
-from mainstem.cluster.image import ResourceType as ConfigResourceType
 from mainstem.cluster.records import ConfigRecord, MetadataRecord, TopicRecord
 from mainstem.config import is_acted_on
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 logger = logging.getLogger(__name__)

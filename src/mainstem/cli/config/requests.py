@@ -23,9 +23,9 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from mainstem.protocol.resources import ConfigResourceType
 
 SET, DELETE = 0, 1
-_TOPIC, _BROKER, _GROUP = 2, 4, 32
 
 
 class Scope(NamedTuple):
@@ -38,22 +38,22 @@ class Scope(NamedTuple):
     @property
     def broker_id(self) -> int | None:
         """The broker that must be asked itself."""
-        return int(self.name) if self.resource_type == _BROKER and self.name else None
+        return int(self.name) if self.resource_type == ConfigResourceType.BROKER and self.name else None
 
 
 def topic_scope(name: str) -> Scope:
-    return Scope(_TOPIC, name, f"topic {name}")
+    return Scope(ConfigResourceType.TOPIC, name, f"topic {name}")
 
 
 def group_scope(name: str) -> Scope:
-    return Scope(_GROUP, name, f"group {name}")
+    return Scope(ConfigResourceType.GROUP, name, f"group {name}")
 
 
 def broker_scope(broker_id: int | None) -> Scope:
     """One broker, or all of them."""
     if broker_id is None:
-        return Scope(_BROKER, "", "all brokers")
-    return Scope(_BROKER, str(broker_id), f"broker {broker_id}")
+        return Scope(ConfigResourceType.BROKER, "", "all brokers")
+    return Scope(ConfigResourceType.BROKER, str(broker_id), f"broker {broker_id}")
 
 
 class Layer(NamedTuple):

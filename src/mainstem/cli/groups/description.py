@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from mainstem.cli.cluster_requests import TopicPartition, check
+from mainstem.cli.cluster_requests import check
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.requests import GroupRequests
 from mainstem.cli.wire import Connection
@@ -24,6 +24,7 @@ from mainstem.protocol.apis.k69_consumer_group_describe import (
     Member,
 )
 from mainstem.protocol.errors import ErrorCode, ProtocolError
+from mainstem.protocol.resources import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 INACTIVE_STATES = frozenset({"Empty", "Dead"})

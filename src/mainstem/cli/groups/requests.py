@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka.admin import ClusterMetadata
 
-from mainstem.cli.cluster_requests import ClusterRequests, TopicPartition, check
+from mainstem.cli.cluster_requests import ClusterRequests, check
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k16_list_groups import ListedGroup, ListGroupsRequest
@@ -22,6 +22,7 @@ from mainstem.protocol.apis.k47_offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 
 
 class GroupRequests(ClusterRequests):

@@ -19,11 +19,11 @@ from mainstem.cli.client import (
     cluster_metadata,
     no_such_topic,
 )
-from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.logs.requests import Directory, LogDirRequests, Replica
 from mainstem.cli.rendering import Row, examples, print_json, print_table
 from mainstem.cli.sizes import size_text
 from mainstem.cli.streams import say
+from mainstem.protocol.resources import TopicPartition
 
 app = typer.Typer(help="Sizes of logs and where they lie.", no_args_is_help=True, rich_markup_mode="rich")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mainstem.cli.client import admin_client, cluster_metadata
-from mainstem.cli.cluster_requests import ClusterRequests, TopicPartition, check
+from mainstem.cli.cluster_requests import ClusterRequests, check
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribableLogDirTopic,
@@ -13,6 +13,7 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsRequest,
 )
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 
 
 class Directory(NamedTuple):

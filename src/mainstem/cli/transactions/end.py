@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
-from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Yes
 from mainstem.cli.rendering import examples
@@ -17,6 +16,7 @@ from mainstem.cli.streams import say
 from mainstem.cli.transactions.hanging import forgotten
 from mainstem.cli.transactions.options import Ids, Partition, Topic, existing_partition, no_such_id
 from mainstem.cli.transactions.requests import Cluster, Marker, ProducerFacts, TransactionRequests
+from mainstem.protocol.resources import TopicPartition
 
 ABORT_EXAMPLES = examples(
     "mainstem transactions abort --topic orders --partition 0 --start-offset 42",

@@ -15,7 +15,6 @@ import typer
 from confluent_kafka.admin import ClusterMetadata
 
 from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata, no_such_topic
-from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Json
@@ -31,6 +30,7 @@ from mainstem.cli.transactions.requests import (
     TransactionRequests,
     partitions_of,
 )
+from mainstem.protocol.resources import TopicPartition
 
 EXAMPLES = examples(
     "mainstem transactions find-hanging",

@@ -9,10 +9,10 @@ import typer
 from confluent_kafka.admin import ClusterMetadata
 
 from mainstem.cli.client import no_such_topic
-from mainstem.cli.cluster_requests import TopicPartition
 from mainstem.cli.errors import CommandError
 from mainstem.cli.transactions.requests import partitions_of
 from mainstem.nearest import suggestion
+from mainstem.protocol.resources import TopicPartition
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more transactional ids.")]
 MaybeIds = Annotated[

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka.admin import ClusterMetadata
 
-from mainstem.cli.cluster_requests import ClusterRequests, TopicPartition, check
+from mainstem.cli.cluster_requests import ClusterRequests, check
 from mainstem.cli.errors import CommandError
 from mainstem.cli.wire import Connection
 from mainstem.protocol.apis.k10_find_coordinator import Coordinator
@@ -29,6 +29,7 @@ from mainstem.protocol.apis.k61_describe_producers import (
 from mainstem.protocol.apis.k65_describe_transactions import DescribeTransactionsRequest, TransactionState
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 
 PARTITIONS_PER_REQUEST = 500
 _UNFILTERED_MS = -1

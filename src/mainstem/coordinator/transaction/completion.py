@@ -11,8 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from mainstem.coordinator.transaction.metadata import State, TopicPartition, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import State, TransactionMetadata
 from mainstem.coordinator.transaction.state import CoordinatorState
+from mainstem.protocol.resources import TopicPartition
 
 # Until a completion that could not be written is tried again.
 _RETRY_MS: Final = 100

@@ -20,7 +20,6 @@ from mainstem.coordinator.transaction.metadata import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     State,
-    TopicPartition,
     TransactionMetadata,
 )
 from mainstem.coordinator.transaction.records import decode_key, decode_value
@@ -32,6 +31,7 @@ from mainstem.protocol.apis.k65_describe_transactions import TransactionState as
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.apis.k66_list_transactions import TransactionState as ListedTransaction
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,9 @@ from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Effects, Token
 from mainstem.coordinator.timers import Timers
 from mainstem.coordinator.topics import Topics
-from mainstem.coordinator.transaction.metadata import TopicPartition, TransactionMetadata
+from mainstem.coordinator.transaction.metadata import TransactionMetadata
 from mainstem.coordinator.transaction.records import encode_key, encode_value
+from mainstem.protocol.resources import TopicPartition
 
 
 class CoordinatorState:

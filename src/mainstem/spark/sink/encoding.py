@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.columnar import encode
 from mainstem.spark.sink.columns import Columns, rows_by_topic
 from mainstem.spark.sink.errors import RecordTooLargeError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.partitioning import PlacedTopics
 from mainstem.spark.sink.topics import WritableTopic
-from mainstem.wire import TopicPartition
 
 # Gathered before encoding. Spark hands over 10,000 rows at a time, which over many partitions would be small
 # batches.

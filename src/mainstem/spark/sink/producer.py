@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import MAX_SEQUENCE, read_header, stamp_producer
 from mainstem.spark.sink.errors import SinkError
-from mainstem.wire import Cluster, KafkaRefusal, TopicPartition
+from mainstem.wire import Cluster, KafkaRefusal
 
 Answer = TypeVar("Answer")
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Self
 from urllib.parse import quote
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import crc_is_valid
 from mainstem.spark.sink.errors import StagingError
-from mainstem.wire import TopicPartition
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

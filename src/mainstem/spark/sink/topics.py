@@ -12,10 +12,10 @@ from typing import NamedTuple
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.spark.sink.errors import SinkError
 from mainstem.wire import ClientOptions, Cluster, TopicMetadata, WireError
 
-_TOPIC_RESOURCE = 2
 _PAUSE_S = 0.1
 # How long a topic may be unknown: one that was just created is known everywhere a moment later.
 _UNKNOWN_MS = 5_000
@@ -80,7 +80,7 @@ def await_topic(
 
 def _batch_bytes_max(cluster: Cluster, metadata: TopicMetadata) -> int | None:
     name = "max.message.bytes"
-    resource = DescribeConfigsResource(_TOPIC_RESOURCE, metadata.name, [name])
+    resource = DescribeConfigsResource(ConfigResourceType.TOPIC, metadata.name, [name])
     leaders = [partition.leader for partition in metadata.partitions.values() if partition.leader >= 0]
     try:
         answer = cluster.call(leaders[0], DescribeConfigsRequest(resources=[resource])) if leaders else None

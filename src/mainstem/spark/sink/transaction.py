@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.producer import Stamps, explain
 from mainstem.spark.sink.staging import Frame, Staged, is_remote, read_frames, remove_staged
-from mainstem.wire import Cluster, KafkaRefusal, TopicPartition, WireError
+from mainstem.wire import Cluster, KafkaRefusal, WireError
 from mainstem.wire.group_offsets import CommittedOffset
 from mainstem.wire.transactions import ProducerIdentity
 

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mainstem.spark.source.partitions import Offsets, TopicPartition
+from mainstem.protocol.resources import TopicPartition
+from mainstem.spark.source.partitions import Offsets
 
 
 def rate_limit(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.source.errors import DataLossError, OffsetsError
 from mainstem.spark.source.filters import Bounds
 from mainstem.spark.source.offset_lookup import OffsetLookup
 from mainstem.spark.source.options import ReadOptions
-from mainstem.spark.source.partitions import Offsets, TopicPartition, names
+from mainstem.spark.source.partitions import Offsets, names
 from mainstem.spark.source.planning import OffsetRange, Task, plan
 
 logger = logging.getLogger(__name__)

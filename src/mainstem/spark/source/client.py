@@ -9,10 +9,11 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.librdkafka_options import needs_librdkafka
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.options import ReadOptions
-from mainstem.spark.source.partitions import Offsets, TopicPartition
+from mainstem.spark.source.partitions import Offsets
 from mainstem.spark.source.planning import Task
 from mainstem.wire import InvalidOption, UnsupportedOption
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records.columnar import Decoded
 from mainstem.spark.source.errors import ReadError
-from mainstem.spark.source.partitions import TopicPartition
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.source.errors import DataLossError, OptionError, ReadError
 from mainstem.spark.source.options import ReadOptions
-from mainstem.spark.source.partitions import Offsets, TopicPartition
+from mainstem.spark.source.partitions import Offsets
 from mainstem.spark.source.planning import Task
 from mainstem.wire import Cluster, Fetched, FetchStream, OffsetOutOfRange, TopicGone, from_kafka_options
 

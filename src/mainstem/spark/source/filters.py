@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from mainstem.spark.source.partitions import TopicPartition
+from mainstem.protocol.resources import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.librdkafka_options import librdkafka_options, without_security
 from mainstem.spark.librdkafka_troubles import Troubles
 from mainstem.spark.source.errors import DataLossError, OptionError, ReadError
 from mainstem.spark.source.options import ReadOptions
-from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition
+from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets
 from mainstem.spark.source.planning import Task
 from mainstem.wire import from_kafka_options
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mainstem.spark.source.partitions import TopicPartition
+from mainstem.protocol.resources import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TypeVar
 
 from mainstem.nearest import did_you_mean
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.source.client import Client, open_client
 from mainstem.spark.source.errors import OffsetsError, ReadError, TopicMissingError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Limit
 from mainstem.spark.source.options import ReadOptions, describe
-from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, TopicPartition, names
+from mainstem.spark.source.partitions import EARLIEST, LATEST, Offsets, names
 from mainstem.spark.source.patterns import matches
 from mainstem.wire import NoBrokerAnswers, SecurityError, WireError
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from mainstem.durations import duration_ms
 from mainstem.nearest import did_you_mean
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.source import limits
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Latest, Limit
@@ -24,7 +25,6 @@ from mainstem.spark.source.partitions import (
     LATEST,
     OFFSETS_EXAMPLE,
     TIMESTAMPS_EXAMPLE,
-    TopicPartition,
     names,
     parse_assignment,
     parse_by_partition,

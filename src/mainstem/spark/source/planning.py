@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from mainstem.spark.source.partitions import TopicPartition
+from mainstem.protocol.resources import TopicPartition
 
 # A task that reads this many records is worth its start.
 WORTHWHILE_RECORDS = 500_000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.source.errors import DataLossError
-from mainstem.spark.source.partitions import TopicPartition, names
+from mainstem.spark.source.partitions import names
 from mainstem.spark.source.planning import OffsetRange
 
 logger = logging.getLogger(__name__)

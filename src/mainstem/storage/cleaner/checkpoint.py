@@ -7,9 +7,10 @@ from collections.abc import Callable
 from itertools import count
 from threading import Lock
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.storage.directories.log_dir import LogDir
 from mainstem.storage.directories.log_manager import LogManager
-from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, TopicPartition, write_offsets
+from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, write_offsets
 from mainstem.storage.log import Log
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mainstem.logs import about
+from mainstem.protocol.resources import TopicPartition
 from mainstem.storage.directories.meta_properties import (
     MetaProperties,
     read_meta_properties,
@@ -20,7 +21,6 @@ from mainstem.storage.files.checkpoints import (
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     CheckpointError,
-    TopicPartition,
     read_offsets,
     take_clean_shutdown,
 )

@@ -14,6 +14,7 @@ from random import Random
 from mainstem.config import LogConfig
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.storage.directories.log_dir import (
     DELETE_SUFFIX,
@@ -34,7 +35,6 @@ from mainstem.storage.files.checkpoints import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    TopicPartition,
     write_clean_shutdown,
     write_offsets,
     write_partition_metadata,

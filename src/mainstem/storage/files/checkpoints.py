@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,6 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
-
-TopicPartition = tuple[str, int]
 
 
 class CheckpointError(ValueError):

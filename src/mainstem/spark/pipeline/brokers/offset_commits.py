@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.spark.pipeline.brokers.offsets import OffsetsView
 from mainstem.spark.pipeline.brokers.source_client import read_options
 from mainstem.spark.pipeline.brokers.topics import topic_readers
-from mainstem.spark.pipeline.metrics.progress import QueryProgress, TopicLag, TopicPartition, common_positions
+from mainstem.spark.pipeline.metrics.progress import QueryProgress, TopicLag, common_positions
 from mainstem.spark.pipeline.model import Pipeline, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.wire import WireError

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from mainstem.protocol.resources import TopicPartition
 from mainstem.records import batch as record_batch
 from mainstem.spark.librdkafka_options import needs_librdkafka
-from mainstem.spark.pipeline.metrics.progress import TopicLag, TopicPartition
+from mainstem.spark.pipeline.metrics.progress import TopicLag
 from mainstem.spark.source.errors import DataLossError, ReadError
 from mainstem.spark.source.options import ReadOptions
 from mainstem.spark.source.planning import OffsetRange

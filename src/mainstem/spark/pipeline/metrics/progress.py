@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-TopicPartition = tuple[str, int]
+from mainstem.protocol.resources import TopicPartition
+
 # The source of a pipeline that reads topics with these names.
 SourceOf = Callable[[list[str]], str]
 ROWS = "rows"
