@@ -1,10 +1,15 @@
 """ApiVersions, and that what it advertises is exactly what is served."""
 
+import asyncio
 import struct
+from importlib import import_module
 from typing import Any
 
+import msgspec
 import pytest
 
+from mainstem.broker.apis import MODULES, declared
+from mainstem.broker.network.connection import Connection
 from mainstem.protocol import codec
 from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from mainstem.protocol.errors import ErrorCode
@@ -14,11 +19,67 @@ from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import API_VERSIONS, Client, ConnectionClosedError
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
+ON_BROKERS = {
+    0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35,
+    37, 42, 44, 45, 46, 47, 60, 61, 65, 66, 68, 69, 74, 75,
+}  # fmt: skip
+ON_CONTROLLERS = {1, 18, 19, 20, 32, 33, 37, 44, 45, 46, 60}  # of these, as Apache Kafka 4.3 has it
+FORWARDED = {19, 20, 33, 37, 44, 45, 46}
 
 
 async def advertised(client: Client) -> dict[int, tuple[int, int]]:
     response = await client.call(API_VERSIONS)
     return {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+
+
+async def test_the_listener_of_a_broker_lists_what_it_always_did(client: Client) -> None:
+    versions = {key: (API_KEYS[key].min_version, API_KEYS[key].max_version) for key in ON_BROKERS}
+    versions[PRODUCE] = (0, versions[PRODUCE][1])  # old librdkafka needs to see it
+    assert await advertised(client) == versions
+
+
+@pytest.fixture
+def at_controller(client: Client, broker: InProcessBroker, runner: asyncio.Runner) -> Connection:
+    """The broker's end of the client's connection, as if it had come through a controller's listener."""
+    runner.run(advertised(client))
+    port = client.writer.get_extra_info("sockname")[1]
+    connections = broker.node._network.connections  # type: ignore[union-attr]
+    (connection,) = (each for each in connections if each._sock.getpeername()[1] == port)
+    connection.listener = msgspec.structs.replace(connection.listener, name="CONTROLLER", is_controller=True)
+    return connection
+
+
+async def test_the_listener_of_a_controller_lists_what_is_served_there(
+    client: Client, at_controller: Connection
+) -> None:
+    assert set(await advertised(client)) == ON_CONTROLLERS
+
+
+@pytest.mark.parametrize("key", sorted(ON_BROKERS))
+async def test_what_is_not_served_on_a_listener_is_refused_there(
+    client: Client, at_controller: Connection, key: int
+) -> None:
+    client.send(smallest_request(key))
+    if key in ON_CONTROLLERS:
+        assert isinstance(await client.receive(), response_class(key))
+    else:
+        assert await client.is_closed_by_broker()
+
+
+def test_each_module_declares_its_api_in_one_form() -> None:
+    """One that can be read without loading it."""
+    for key, name in MODULES.items():
+        loaded, read = import_module(f"mainstem.broker.apis.{name}").API, declared(key)
+        for field in type(loaded).__slots__:
+            assert getattr(loaded, field) == getattr(read, field), name
+
+
+def test_what_is_forwarded_is_what_controllers_decide() -> None:
+    assert {key for key in MODULES if declared(key).forwarded} == FORWARDED
+
+
+def test_only_the_versions_may_be_asked_for_before_authentication() -> None:
+    assert {key for key in MODULES if declared(key).before_authentication} == {18}
 
 
 @pytest.mark.parametrize("version", range(5))

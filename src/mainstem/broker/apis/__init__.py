@@ -1,52 +1,59 @@
-"""The APIs that this broker serves: one file per Kafka API key, found here by name and loaded on first use.
+"""The APIs that this broker serves: one file per Kafka API key, found by its name and loaded on first use.
 
-What is listed here is what ApiVersions advertises, in every version that the protocol declares for it.
-A module defines `handle(ctx, request)`: it returns the response, `PARKED`, or a coroutine of the response.
+A module declares in one line, `API: Final = Api(...)`, on which listeners it is served, and defines
+`handle(ctx, request)`, which returns the response, `PARKED`, or a coroutine of the response. If its requests
+may take a short way, it names their kind of route, `ROUTE`. One more file in this folder is one more API that
+is served and advertised, in every version that the protocol declares for it.
 """
 
-from typing import Final
+import ast
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
 
-SERVED: Final[dict[int, str]] = {
-    0: "k00_produce",
-    1: "k01_fetch",
-    2: "k02_list_offsets",
-    3: "k03_metadata",
-    8: "k08_offset_commit",
-    9: "k09_offset_fetch",
-    10: "k10_find_coordinator",
-    11: "k11_join_group",
-    12: "k12_heartbeat",
-    13: "k13_leave_group",
-    14: "k14_sync_group",
-    15: "k15_describe_groups",
-    16: "k16_list_groups",
-    18: "k18_api_versions",
-    19: "k19_create_topics",
-    20: "k20_delete_topics",
-    21: "k21_delete_records",
-    22: "k22_init_producer_id",
-    23: "k23_offset_for_leader_epoch",
-    24: "k24_add_partitions_to_txn",
-    25: "k25_add_offsets_to_txn",
-    26: "k26_end_txn",
-    27: "k27_write_txn_markers",
-    28: "k28_txn_offset_commit",
-    32: "k32_describe_configs",
-    33: "k33_alter_configs",
-    34: "k34_alter_replica_log_dirs",
-    35: "k35_describe_log_dirs",
-    37: "k37_create_partitions",
-    42: "k42_delete_groups",
-    44: "k44_incremental_alter_configs",
-    45: "k45_alter_partition_reassignments",
-    46: "k46_list_partition_reassignments",
-    47: "k47_offset_delete",
-    60: "k60_describe_cluster",
-    61: "k61_describe_producers",
-    65: "k65_describe_transactions",
-    66: "k66_list_transactions",
-    68: "k68_consumer_group_heartbeat",
-    69: "k69_consumer_group_describe",
-    74: "k74_list_config_resources",
-    75: "k75_describe_topic_partitions",
+from mainstem.config.listeners import Listener
+
+_FOLDER: Final = Path(__file__).parent
+_FILE_NAME: Final = re.compile(r"(k(\d\d)_\w+)\.py")
+_DECLARATION: Final = re.compile(r"^API: Final = (Api\(.*\))$", re.MULTILINE)
+
+MODULES: Final = {
+    int(found[2]): found[1] for name in os.listdir(_FOLDER) if (found := _FILE_NAME.fullmatch(name))
 }
+
+
+class Api:
+    """What a module declares: the kinds of listeners, as Kafka's message definitions have them; whether a
+    client may ask before it has authenticated; whether a broker hands the request on to the controller.
+    """
+
+    __slots__ = ("_listeners", "before_authentication", "forwarded")
+
+    def __init__(
+        self,
+        *listeners: Literal["broker", "controller"],
+        before_authentication: bool = False,
+        forwarded: bool = False,
+    ) -> None:
+        self._listeners = listeners
+        self.before_authentication = before_authentication
+        self.forwarded = forwarded
+
+    def is_served_on(self, listener: Listener) -> bool:
+        return ("controller" if listener.is_controller else "broker") in self._listeners
+
+
+@cache
+def declared(key: int) -> Api:
+    """What the module of this key declares. That is read from its text: to load all modules takes a third as
+    long as the whole start-up.
+    """
+    name = MODULES[key]
+    found = _DECLARATION.search((_FOLDER / f"{name}.py").read_text())
+    assert found is not None, f"{name} does not declare its API"
+    call = ast.parse(found[1], mode="eval").body
+    assert isinstance(call, ast.Call)
+    flags = {str(flag.arg): ast.literal_eval(flag.value) for flag in call.keywords}
+    return Api(*map(ast.literal_eval, call.args), **flags)

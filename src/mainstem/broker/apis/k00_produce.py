@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.logs.partition import Partition
@@ -37,6 +38,8 @@ from mainstem.storage.log import Log
 if TYPE_CHECKING:
     from mainstem.broker.coordination.transaction_verification import Verification
     from mainstem.storage.producers.verification import VerificationGuard
+
+API: Final = Api("broker")
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ which transactions in it were aborted. Not there yet: fetches by followers, whic
 import random
 from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
@@ -34,6 +35,7 @@ from mainstem.protocol.apis.k01_fetch import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker", "controller")
 _TOPIC_IDS_SINCE: Final = 13
 
 

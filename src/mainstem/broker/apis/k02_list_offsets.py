@@ -9,6 +9,7 @@ upload (-6), which are answered as Kafka answers them for a topic without tiered
 from collections import Counter
 from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k02_list_offsets import (
@@ -21,6 +22,7 @@ from mainstem.protocol.apis.k02_list_offsets import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker")
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3

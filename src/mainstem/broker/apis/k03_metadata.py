@@ -7,6 +7,7 @@ Encoded answers are cached per metadata image. A topic that is created on the fl
 
 from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import EncodedBody, RequestContext
 from mainstem.cluster.image import TopicImage
@@ -23,6 +24,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
+API: Final = Api("broker")
 _TOPIC_IDS_SINCE: Final = 12
 _CACHED_ANSWERS_MAX: Final = 256
 _CACHED_BYTES_MAX: Final = 16 * 1024 * 1024  # about: no more answers of a size than would fill this

@@ -7,6 +7,7 @@ in the answer, then those that the coordinator answered for.
 
 from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.commit_fast_path import CommitRoute
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import TopicImage
@@ -24,6 +25,7 @@ from mainstem.protocol.apis.k08_offset_commit import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker")
 _TOPIC_ID_VERSION = 10
 _Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 

@@ -5,8 +5,9 @@ groups; v9 checks the member's epoch (KIP-848); v10 names topics by id. Version 
 the group: every partition that was asked for carries it.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -23,6 +24,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker")
 _GROUP_ERROR_VERSION = 2
 _SEVERAL_GROUPS_VERSION = 8
 _TOPIC_ID_VERSION = 10

@@ -4,8 +4,9 @@ The first one makes `__consumer_offsets` or `__transaction_state`, and is answer
 there. Not there yet: share groups.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k10_find_coordinator import (
     Coordinator,
@@ -18,6 +19,7 @@ from mainstem.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from mainstem.broker.coordination.coordinators import Coordinators
 
+API: Final = Api("broker")
 _GROUP = 0
 _TRANSACTION = 1
 _NOWHERE = (-1, "", -1)

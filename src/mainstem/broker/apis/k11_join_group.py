@@ -4,14 +4,17 @@ Version 4 brought the member id that a client must come back with (KIP-394), 5 s
 client's reason (KIP-800), 9 a leader that has nothing to assign (KIP-814).
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.group.classic.responses import join_error
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: JoinGroupRequest) -> Any:

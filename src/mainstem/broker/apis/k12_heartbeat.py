@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.heartbeat_fast_path import ClassicHeartbeatRoute
 from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
 from mainstem.protocol.errors import ErrorCode
 
+API: Final = Api("broker")
 ROUTE: Final = ClassicHeartbeatRoute
 
 

@@ -1,10 +1,13 @@
 """LeaveGroup (key 13), versions 0 to 5: remove a member, or several from version 3, from a classic group."""
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
 from mainstem.protocol.errors import ErrorCode
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Any:

@@ -2,12 +2,14 @@
 everybody gets their part of it.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode
 
+API: Final = Api("broker")
 # From this version on a member says to which protocol its assignment belongs.
 _PROTOCOL_MANDATORY = 5
 

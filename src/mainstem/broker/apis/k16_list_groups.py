@@ -4,14 +4,17 @@ Version 4 brought the filter by state (KIP-518), 5 the one by type (KIP-848).
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.apis.k16_list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: ListGroupsRequest) -> Any:

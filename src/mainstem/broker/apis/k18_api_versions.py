@@ -6,10 +6,12 @@ one API.
 """
 
 import re
+from functools import cache
 from typing import Final
 
-from mainstem.broker.apis import SERVED
+from mainstem.broker.apis import MODULES, Api, declared
 from mainstem.broker.requests.context import RequestContext
+from mainstem.config.listeners import Listener
 from mainstem.protocol.apis.k18_api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -20,6 +22,7 @@ from mainstem.protocol.apis.k18_api_versions import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.registry import API_KEYS
 
+API: Final = Api("broker", "controller", before_authentication=True)
 _PRODUCE: Final = 0
 _API_VERSIONS: Final = 18
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -32,7 +35,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     image = ctx.node.image
-    response = ApiVersionsResponse(api_keys=_served())
+    response = ApiVersionsResponse(api_keys=_served_on(ctx.connection.listener))
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=low, max_version=high)
         for name, (low, high) in ctx.node.supported_features.items()
@@ -54,10 +57,11 @@ def unsupported_version() -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-def _served() -> list[ApiVersion]:
-    keys = []
-    for key in sorted(SERVED):
-        info = API_KEYS[key]
-        low = 0 if key == _PRODUCE else info.min_version
-        keys.append(ApiVersion(api_key=key, min_version=low, max_version=info.max_version))
-    return keys
+@cache
+def _served_on(listener: Listener) -> list[ApiVersion]:
+    """What a client may ask for there. Produce is advertised from version 0, see its module."""
+    infos = [API_KEYS[key] for key in sorted(MODULES) if declared(key).is_served_on(listener)]
+    return [
+        ApiVersion(info.key, 0 if info.key == _PRODUCE else info.min_version, info.max_version)
+        for info in infos
+    ]

@@ -4,6 +4,9 @@ v4 defaults of -1, v5 the resulting configuration (KIP-525), v7 topic ids. The c
 handler authorises, submits, and answers when the partitions are there to be used.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k19_create_topics import (
     CreatableTopic,
@@ -13,6 +16,8 @@ from mainstem.protocol.apis.k19_create_topics import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -6,6 +6,7 @@ answered.
 
 from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k20_delete_topics import (
     DeletableTopicResult,
@@ -16,6 +17,7 @@ from mainstem.protocol.apis.k20_delete_topics import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker", "controller", forwarded=True)
 _TOPIC_STATES_SINCE: Final = 6
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k21_delete_records import (
@@ -14,6 +15,7 @@ from mainstem.protocol.apis.k21_delete_records import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker")
 _HIGH_WATERMARK: Final = -1
 
 

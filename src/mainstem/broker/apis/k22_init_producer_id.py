@@ -5,13 +5,15 @@ gets the id's own producer at the next epoch, which fences whoever used the id b
 on from the epoch that it has (KIP-360), v4 knows PRODUCER_FENCED.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
+API: Final = Api("broker")
 _NONE = -1
 
 

@@ -2,6 +2,9 @@
 truncation.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -12,6 +15,8 @@ from mainstem.protocol.apis.k23_offset_for_leader_epoch import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

@@ -6,8 +6,9 @@ are part of one (KIP-890). v2 knows PRODUCER_FENCED.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.transaction.known_errors import ADD_PARTITIONS_TO_TXN, as_known
@@ -23,6 +24,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
+API: Final = Api("broker")
 _BATCHED_SINCE = 4
 _VERSION_2_SINCE = 5  # of this API: the producers are those of transactions version 2
 

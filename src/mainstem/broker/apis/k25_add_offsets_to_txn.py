@@ -4,8 +4,9 @@ It takes the partition of `__consumer_offsets` that keeps the group into the tra
 PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.coordination.java_hash import java_hash
 from mainstem.broker.requests.context import RequestContext
@@ -17,6 +18,8 @@ from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.transactions import Verdicts
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:

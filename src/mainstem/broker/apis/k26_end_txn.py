@@ -4,12 +4,15 @@ It is answered when the decision is committed; the markers follow. v2 knows PROD
 TRANSACTION_ABORTABLE; from v5 on the producer gets another epoch for its next transaction (KIP-890).
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest, EndTxnResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: EndTxnRequest) -> Any:

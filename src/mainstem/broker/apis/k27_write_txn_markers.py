@@ -6,8 +6,9 @@ lost sight of. v2 says which version of transactions the marker follows (KIP-122
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.marker_sender import Marker, write_marker
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
@@ -22,6 +23,8 @@ from mainstem.protocol.apis.k27_write_txn_markers import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker")
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,9 @@ makes sure that the client has done so (KIP-890). As in Kafka, partitions that a
 the answer, then those that the coordinator answered for.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.coordination.shell import client_error
 from mainstem.broker.requests.context import RequestContext
@@ -30,6 +31,7 @@ from mainstem.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from mainstem.storage.producers.verification import VerificationGuard
 
+API: Final = Api("broker")
 _LOADING_VERSION = 2  # clients of versions before it stop at COORDINATOR_LOAD_IN_PROGRESS
 _ADDING_VERSION = 5
 _Answers = dict[str, TxnOffsetCommitResponseTopic]

@@ -4,6 +4,9 @@ v3 types and documentation. Values, sources and synonyms come from the one decla
 resource types (client metrics, loggers) are refused with a message.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import (
@@ -24,6 +27,8 @@ from mainstem.protocol.apis.k32_describe_configs import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import ConfigResourceType
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker", "controller")
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:

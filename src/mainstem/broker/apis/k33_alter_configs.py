@@ -3,6 +3,9 @@
 Kept for old clients; IncrementalAlterConfigs changes single settings.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.alter_configs import alter
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k33_alter_configs import (
@@ -10,6 +13,8 @@ from mainstem.protocol.apis.k33_alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 async def handle(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:

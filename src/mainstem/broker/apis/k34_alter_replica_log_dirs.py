@@ -6,6 +6,9 @@ replica is in calls its move off. As in Kafka, nothing is moved while a director
 replica that does not exist yet gets no place in advance.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -15,6 +18,8 @@ from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:

@@ -3,7 +3,9 @@ their way there; v4 disk totals (KIP-827).
 """
 
 import os
+from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k35_describe_log_dirs import (
@@ -16,6 +18,8 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from mainstem.storage.directories.log_dir import LogDir
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:

@@ -2,6 +2,9 @@
 topic. Unlike Kafka it refuses internal topics: what they hold would be looked for in other partitions.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k37_create_partitions import (
@@ -12,6 +15,8 @@ from mainstem.protocol.apis.k37_create_partitions import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:

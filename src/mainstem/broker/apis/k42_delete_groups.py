@@ -3,8 +3,9 @@
 Each group is deleted or refused by itself; one that is named twice is answered once.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k42_delete_groups import (
     DeletableGroupResult,
@@ -13,6 +14,8 @@ from mainstem.protocol.apis.k42_delete_groups import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Any:

@@ -4,6 +4,9 @@ settings.
 For topics, groups and brokers (one, or all by the empty name). A change is in force when the answer leaves.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.alter_configs import alter
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k44_incremental_alter_configs import (
@@ -11,6 +14,8 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 async def handle(

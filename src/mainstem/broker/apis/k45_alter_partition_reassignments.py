@@ -5,6 +5,9 @@ reassignment is ever under way. Kafka's ReassignPartitionsCommand asks it before
 directories (AlterReplicaLogDirs).
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.partitions import check_manual_assignment
 from mainstem.protocol.apis.k45_alter_partition_reassignments import (
@@ -16,6 +19,8 @@ from mainstem.protocol.apis.k45_alter_partition_reassignments import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 def handle(

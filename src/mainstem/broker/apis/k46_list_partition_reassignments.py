@@ -2,6 +2,9 @@
 one broker never has any.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -9,6 +12,8 @@ from mainstem.protocol.apis.k46_list_partition_reassignments import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker", "controller", forwarded=True)
 
 
 def handle(

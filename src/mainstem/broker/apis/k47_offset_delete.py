@@ -3,8 +3,9 @@
 As in Kafka, partitions that are refused here come first in the answer, and an error of the group comes alone.
 """
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k47_offset_delete import (
     OffsetDeleteRequest,
@@ -15,6 +16,8 @@ from mainstem.protocol.apis.k47_offset_delete import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Any:

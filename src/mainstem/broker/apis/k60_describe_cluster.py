@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k60_describe_cluster import (
     DescribeClusterBroker,
@@ -11,6 +12,7 @@ from mainstem.protocol.apis.k60_describe_cluster import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, ResourceType
 
+API: Final = Api("broker", "controller")
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 

@@ -2,6 +2,9 @@
 (KIP-664).
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.topic_names import name_problem
 from mainstem.protocol.apis.k61_describe_producers import (
@@ -13,6 +16,8 @@ from mainstem.protocol.apis.k61_describe_producers import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:

@@ -1,7 +1,8 @@
 """DescribeTransactions (key 65), version 0: state, producer and partitions of transactional ids."""
 
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
@@ -12,6 +13,8 @@ from mainstem.protocol.apis.k65_describe_transactions import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DescribeTransactionsRequest) -> Any:

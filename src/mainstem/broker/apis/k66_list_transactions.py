@@ -5,8 +5,9 @@ pattern of their names (KIP-1152).
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import TransactionCoordinator
@@ -18,6 +19,8 @@ from mainstem.protocol.apis.k66_list_transactions import (
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: ListTransactionsRequest) -> Any:

@@ -6,6 +6,7 @@ Version 1 has subscriptions by regular expression, and member ids that the membe
 from functools import partial
 from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.heartbeat_fast_path import ConsumerHeartbeatRoute
 from mainstem.coordinator.group.state import Client
@@ -16,6 +17,7 @@ from mainstem.protocol.apis.k68_consumer_group_heartbeat import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
 
+API: Final = Api("broker")
 ROUTE: Final = ConsumerHeartbeatRoute
 
 

@@ -5,8 +5,9 @@ somebody who may not know of one of its topics.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.coordinator import GroupCoordinator
@@ -17,6 +18,8 @@ from mainstem.protocol.apis.k69_consumer_group_describe import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Any:

@@ -4,6 +4,9 @@ Topics and brokers all can, and are all listed. Of the others only those that ha
 client metrics alone.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import MetadataImage
 from mainstem.protocol.apis.k74_list_config_resources import (
@@ -14,6 +17,8 @@ from mainstem.protocol.apis.k74_list_config_resources import (
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import ConfigResourceType
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:

@@ -5,6 +5,9 @@ cursor in the answer says where the next one starts. Eligible leader replicas ar
 are empty.
 """
 
+from typing import Final
+
+from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.requests.context import RequestContext
 from mainstem.cluster.image import PartitionImage
@@ -18,6 +21,8 @@ from mainstem.protocol.apis.k75_describe_topic_partitions import (
 )
 from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import Operation, ResourceType
+
+API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:

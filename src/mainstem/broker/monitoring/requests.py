@@ -56,7 +56,7 @@ def connections(meters: Meters, network: "Network") -> Collector:
             "mainstem_requests_waiting", "Requests that wait for data, for others or for a disk."
         )
         open_now = list(network.connections)
-        counts = Counter(connection.listener_name for connection in open_now)
+        counts = Counter(connection.listener.name for connection in open_now)
         for name in network.listener_names:
             now.add(counts[name], label("listener", name))
         waiting.add(sum(connection.parked for connection in open_now))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mainstem.broker.network.buffers import Buffer, BufferPool, RequestMemory
 from mainstem.broker.network.output import Chunk, OutputQueue, Turn
+from mainstem.config.listeners import Listener
 
 if TYPE_CHECKING:
     from mainstem.broker.monitoring.meters import RequestMeter
@@ -94,7 +95,7 @@ class Connection:
         "closed",
         "fd",
         "last_active",
-        "listener_name",
+        "listener",
         "meter",
         "output",
         "parked",
@@ -105,7 +106,7 @@ class Connection:
     )
 
     def __init__(
-        self, host: ConnectionHost, sock: socket.socket, listener_name: str, client_host: str
+        self, host: ConnectionHost, sock: socket.socket, listener: Listener, client_host: str
     ) -> None:
         self._host = host
         self._loop = host.loop
@@ -113,7 +114,7 @@ class Connection:
         self._recv_into = sock.recv_into
         self._handle_frame = host.handle_frame
         self.fd = sock.fileno()
-        self.listener_name = listener_name
+        self.listener = listener
         self.client_host = client_host
         self.closed = False
         self.parked = False

@@ -87,13 +87,13 @@ class Acceptor:
         loop: asyncio.AbstractEventLoop,
         listener: Listener,
         limits: ConnectionLimits,
-        on_accept: Callable[[str, socket.socket, str], None],
+        on_accept: Callable[[Listener, socket.socket, str], None],
         backlog: int | None,
     ) -> None:
         self._loop = loop
         self._limits = limits
         self._on_accept = on_accept
-        self.name = listener.name
+        self._listener = listener
         self._paused = True
         self._sockets = bind(listener, backlog or _BACKLOG_WHEN_NOT_SET)
         port = int(self._sockets[0].getsockname()[1])
@@ -138,7 +138,7 @@ class Acceptor:
                 self._loop.call_later(1.0, self.resume)
                 return
             # An IPv4 client of an IPv6 socket goes by the address that it and the settings know.
-            self._on_accept(self.name, client, address[0].removeprefix("::ffff:"))
+            self._on_accept(self._listener, client, address[0].removeprefix("::ffff:"))
 
 
 def bind(listener: Listener, backlog: int, given_by: GivenBy = _LISTENERS) -> list[socket.socket]:

@@ -70,7 +70,7 @@ class Network:
 
     @property
     def listener_names(self) -> list[str]:
-        return [acceptor.name for acceptor in self._acceptors]
+        return [acceptor.bound.name for acceptor in self._acceptors]
 
     def start(self) -> None:
         self._started = True
@@ -108,7 +108,7 @@ class Network:
             for acceptor in self._acceptors:
                 acceptor.resume()
 
-    def _on_accept(self, listener_name: str, sock: socket.socket, host: str) -> None:
+    def _on_accept(self, listener: Listener, sock: socket.socket, host: str) -> None:
         self.accepted += 1
         if not self._limits.try_add(host):
             self.refused += 1
@@ -128,7 +128,7 @@ class Network:
             self._limits.remove(host)
             sock.close()
             return
-        self.connections.add(Connection(self, sock, listener_name, host))
+        self.connections.add(Connection(self, sock, listener, host))
 
     def _size_buffers(self, sock: socket.socket) -> None:
         """Kafka's own defaults (100 KiB) are far below what the system tunes by itself: only a given size

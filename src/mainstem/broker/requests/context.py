@@ -45,7 +45,7 @@ class RequestContext:
 
     @property
     def listener_name(self) -> str:
-        return self.connection.listener_name
+        return self.connection.listener.name
 
     def authorize(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         """Whether the client may do this; every handler asks for every resource it touches."""

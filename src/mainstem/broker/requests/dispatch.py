@@ -13,7 +13,7 @@ from struct import Struct
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
-from mainstem.broker.apis import SERVED
+from mainstem.broker.apis import MODULES, Api
 from mainstem.broker.errors import CloseConnection
 from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
 from mainstem.broker.network.output import Chunk
@@ -41,14 +41,16 @@ Handler = Callable[[RequestContext, Any], Any]
 class ApiVersion:
     """One API in one version: everything needed to serve a request of it."""
 
-    __slots__ = ("decode", "encode", "handler", "key", "name", "route", "version")
+    __slots__ = ("declared", "decode", "encode", "handler", "key", "name", "route", "version")
 
-    def __init__(self, key: int, version: int, handler: Handler, route: type[Route] | None = None) -> None:
+    def __init__(self, key: int, version: int) -> None:
+        module: Any = import_module(f"mainstem.broker.apis.{MODULES[key]}")
         self.key = key
         self.version = version
         self.name = registry.API_KEYS[key].name
-        self.handler = handler
-        self.route = route  # the kind of short way that its requests may take
+        self.declared: Api = module.API
+        self.handler: Handler = module.handle
+        self.route: type[Route] | None = getattr(module, "ROUTE", None)  # the short way that it may take
         self.decode = codec.decoder(registry.request_class(key), version)
         self.encode = codec.encoder(registry.response_class(key), version)
 
@@ -123,6 +125,8 @@ class Dispatcher:
                 api = self._resolve(key, version)
                 if api is None:
                     return self._unsupported_api_versions(connection, correlation_id)
+            if not api.declared.is_served_on(connection.listener):
+                raise CloseConnection(f"{api.name} is not served on the listener {connection.listener.name}")
             header, pos = decode_request_header(frame, start, end)
             request, _ = api.decode(frame, pos, end)
         except (ProtocolError, CloseConnection) as error:
@@ -178,16 +182,14 @@ class Dispatcher:
         """Load the API on its first use. None: ApiVersions in a version from the future, which has an
         answer.
         """
-        module_name = SERVED.get(key)
         info = registry.API_KEYS.get(key)
-        if module_name is None or info is None:
+        if key not in MODULES or info is None:
             raise CloseConnection(f"api key {key} is not served here")
         if not info.min_version <= version <= info.max_version:
             if key == _API_VERSIONS:
                 return None
             raise CloseConnection(f"{info.name} version {version} is not served here")
-        module = import_module(f"mainstem.broker.apis.{module_name}")
-        api = ApiVersion(key, version, module.handle, getattr(module, "ROUTE", None))
+        api = ApiVersion(key, version)
         if self.meters is not None:
             from mainstem.broker.monitoring.error_counts import counting
 
@@ -196,10 +198,11 @@ class Dispatcher:
         return api
 
     def _unsupported_api_versions(self, connection: Connection, correlation_id: int) -> Reply:
-        module = import_module(f"mainstem.broker.apis.{SERVED[_API_VERSIONS]}")
-        api = ApiVersion(_API_VERSIONS, 0, module.handle)
+        from mainstem.broker.apis.k18_api_versions import unsupported_version
+
+        api = ApiVersion(_API_VERSIONS, 0)
         ctx = RequestContext(self._node, connection, api, correlation_id, None)
-        return api.frame(ctx, module.unsupported_version())
+        return api.frame(ctx, unsupported_version())
 
 
 def _log_closing(connection: Connection, error: Exception) -> None:
