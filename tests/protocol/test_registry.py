@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mainstem.protocol import apis
-from mainstem.protocol.registry import API_KEYS, NEVER_FLEXIBLE, ApiInfo, request_class, response_class
-from mainstem.protocol.schema import VERSION_MAX, ApiMessage, parse_versions
+from mainstem.protocol.registry import API_KEYS, ApiInfo, request_class, response_class
+from mainstem.protocol.schema import ApiMessage
 
 # Keys between 0 and 92 that a broker's client listener does not have: inter-controller APIs, APIs that went
 # away with ZooKeeper, and those that only controllers serve.
@@ -25,12 +25,6 @@ def test_the_declarations_agree_with_the_table(info: ApiInfo) -> None:
     for kind, cls in (("request", request_class(info.key)), ("response", response_class(info.key))):
         schema: ApiMessage = cls.SCHEMA
         assert (schema.api_key, schema.kind) == (info.key, kind)
-        assert parse_versions(schema.versions) == (info.min_version, info.max_version)
-        flexible = parse_versions(schema.flexible)
-        if info.flexible_from == NEVER_FLEXIBLE:
-            assert flexible.first > flexible.last
-        else:
-            assert flexible == (info.flexible_from, VERSION_MAX)
 
 
 def test_every_schema_file_is_in_the_table_and_named_after_its_key() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 import msgspec
 
 from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.registry import API_KEYS
 from mainstem.protocol.schema import (
     PLAIN_TYPES,
     VERSION_MAX,
@@ -82,12 +83,21 @@ class _Declaration(NamedTuple):
 
 def layout_of(cls: type, version: int) -> StructLayout:
     """The layout of a top-level message; `ProtocolError` when it has no such version."""
+    known, flexible = _versions_of(cls)
+    if version not in known:
+        raise ProtocolError(f"{cls.__name__} has no version {version}, only {known.first}-{known.last}")
+    return _struct_layout(cls, version, version in flexible, 0)
+
+
+def _versions_of(cls: type) -> tuple[VersionRange, VersionRange]:
+    """The versions of a top-level message, and those with compact types and tags."""
     schema = getattr(cls, "SCHEMA", None)
-    if not isinstance(schema, ApiMessage | DataMessage):
-        raise TypeError(f"{cls.__name__} is not a top-level message: it declares no SCHEMA")
-    if version not in parse_versions(schema.versions):
-        raise ProtocolError(f"{cls.__name__} has no version {version}, only {schema.versions}")
-    return _struct_layout(cls, version, version in parse_versions(schema.flexible), 0)
+    if isinstance(schema, ApiMessage):
+        info = API_KEYS[schema.api_key]
+        return VersionRange(info.min_version, info.max_version), VersionRange(info.flexible_from, VERSION_MAX)
+    if isinstance(schema, DataMessage):
+        return parse_versions(schema.versions), parse_versions(schema.flexible)
+    raise TypeError(f"{cls.__name__} is not a top-level message: it declares no SCHEMA")
 
 
 def minimal_size(wire_type: WireType, flexible: bool, nullable: bool = False) -> int:

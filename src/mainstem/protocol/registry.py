@@ -1,4 +1,4 @@
-"""The table of every API that Kafka 4.3 lists on a broker's client listener, and the way to its classes.
+"""Every API that Kafka 4.3 lists on a broker's client listener: its versions, and the way to its classes.
 
 The table is static so that header parsing and ApiVersions need none of the API modules: those are imported
 one by one, when a class is asked for. It says what can be encoded and decoded, not what a broker serves.

@@ -8,7 +8,7 @@ says otherwise, and its default is what a reader sees in a version that lacks it
         name: Annotated[str | None, versions("6+"), nullable("6+")] = None
 
     class DeleteTopicsRequest(Struct, gc=False):
-        SCHEMA: ClassVar = ApiMessage(api_key=20, kind="request", versions="1-6", flexible="4+")
+        SCHEMA: ClassVar = ApiMessage(api_key=20, kind="request")
         topics: Annotated[list[DeletableTopic], versions("6+")] = []
         timeout_ms: I32 = 0
 
@@ -103,16 +103,14 @@ def tagged(tag: int, text: str) -> Tagged:
 
 
 class ApiMessage(NamedTuple):
-    """What the top-level struct of a request or a response says about itself."""
+    """What the top-level struct of a request or a response says about itself; the registry has the rest."""
 
     api_key: int
     kind: Literal["request", "response"]
-    versions: str
-    flexible: str
 
 
 class DataMessage(NamedTuple):
-    """The same for a message that is stored rather than sent, such as a metadata record."""
+    """The same for a message that is stored rather than sent (a metadata record), and its versions."""
 
     versions: str
     flexible: str = "none"

@@ -20,7 +20,7 @@ class TopicProduceData(Struct, gc=False):
 
 
 class ProduceRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=0, kind="request", versions="3-13", flexible="9+")
+    SCHEMA: ClassVar = ApiMessage(api_key=0, kind="request")
     transactional_id: Annotated[str | None, nullable("3+")] = None
     acks: I16 = 0
     timeout_ms: I32 = 0
@@ -62,7 +62,7 @@ class NodeEndpoint(Struct, gc=False):
 
 
 class ProduceResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=0, kind="response", versions="3-13", flexible="9+")
+    SCHEMA: ClassVar = ApiMessage(api_key=0, kind="response")
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: I32 = 0
     node_endpoints: Annotated[list[NodeEndpoint], tagged(0, "10+")] = []

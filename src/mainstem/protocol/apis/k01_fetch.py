@@ -37,7 +37,7 @@ class ForgottenTopic(Struct, gc=False):
 
 
 class FetchRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=1, kind="request", versions="4-18", flexible="12+")
+    SCHEMA: ClassVar = ApiMessage(api_key=1, kind="request")
     cluster_id: Annotated[str | None, tagged(0, "12+"), nullable("12+")] = None
     replica_id: Annotated[I32, versions("0-14")] = -1
     replica_state: Annotated[ReplicaState | None, tagged(1, "15+")] = None
@@ -100,7 +100,7 @@ class NodeEndpoint(Struct, gc=False):
 
 
 class FetchResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=1, kind="response", versions="4-18", flexible="12+")
+    SCHEMA: ClassVar = ApiMessage(api_key=1, kind="response")
     throttle_time_ms: I32 = 0
     error_code: Annotated[I16, versions("7+")] = 0
     session_id: Annotated[I32, versions("7+")] = 0

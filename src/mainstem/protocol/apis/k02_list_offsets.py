@@ -19,7 +19,7 @@ class ListOffsetsTopic(Struct, gc=False):
 
 
 class ListOffsetsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=2, kind="request", versions="1-11", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=2, kind="request")
     replica_id: I32 = 0
     isolation_level: Annotated[I8, versions("2+")] = 0
     topics: list[ListOffsetsTopic] = []
@@ -40,6 +40,6 @@ class ListOffsetsTopicResponse(Struct, gc=False):
 
 
 class ListOffsetsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=2, kind="response", versions="1-11", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=2, kind="response")
     throttle_time_ms: Annotated[I32, versions("2+")] = 0
     topics: list[ListOffsetsTopicResponse] = []

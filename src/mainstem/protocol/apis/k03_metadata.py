@@ -14,7 +14,7 @@ class MetadataRequestTopic(Struct, gc=False):
 
 
 class MetadataRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=3, kind="request", versions="0-13", flexible="9+")
+    SCHEMA: ClassVar = ApiMessage(api_key=3, kind="request")
     topics: Annotated[list[MetadataRequestTopic] | None, nullable("1+")] = []
     allow_auto_topic_creation: Annotated[bool, versions("4+")] = True
     include_cluster_authorized_operations: Annotated[bool, versions("8-10")] = False
@@ -48,7 +48,7 @@ class MetadataResponseTopic(Struct, gc=False):
 
 
 class MetadataResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=3, kind="response", versions="0-13", flexible="9+")
+    SCHEMA: ClassVar = ApiMessage(api_key=3, kind="response")
     throttle_time_ms: Annotated[I32, versions("3+")] = 0
     brokers: list[MetadataResponseBroker] = []
     cluster_id: Annotated[str | None, versions("2+"), nullable("2+")] = None

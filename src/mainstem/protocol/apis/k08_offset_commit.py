@@ -22,7 +22,7 @@ class OffsetCommitRequestTopic(Struct, gc=False):
 
 
 class OffsetCommitRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=8, kind="request", versions="2-10", flexible="8+")
+    SCHEMA: ClassVar = ApiMessage(api_key=8, kind="request")
     group_id: str = ""
     generation_id_or_member_epoch: I32 = -1
     member_id: str = ""
@@ -43,6 +43,6 @@ class OffsetCommitResponseTopic(Struct, gc=False):
 
 
 class OffsetCommitResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=8, kind="response", versions="2-10", flexible="8+")
+    SCHEMA: ClassVar = ApiMessage(api_key=8, kind="response")
     throttle_time_ms: Annotated[I32, versions("3+")] = 0
     topics: list[OffsetCommitResponseTopic] = []

@@ -27,7 +27,7 @@ class OffsetFetchRequestGroup(Struct, gc=False):
 
 
 class OffsetFetchRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=9, kind="request", versions="1-10", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=9, kind="request")
     group_id: Annotated[str, versions("0-7")] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, versions("0-7"), nullable("2-7")] = []
     groups: Annotated[list[OffsetFetchRequestGroup], versions("8+")] = []
@@ -68,7 +68,7 @@ class OffsetFetchResponseGroup(Struct, gc=False):
 
 
 class OffsetFetchResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=9, kind="response", versions="1-10", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=9, kind="response")
     throttle_time_ms: Annotated[I32, versions("3+")] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], versions("0-7")] = []
     error_code: Annotated[I16, versions("2-7")] = 0

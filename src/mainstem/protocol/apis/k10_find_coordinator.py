@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I8, I16, I32, ApiMessage, nullable, version
 
 
 class FindCoordinatorRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=10, kind="request", versions="0-6", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=10, kind="request")
     key: Annotated[str, versions("0-3")] = ""
     key_type: Annotated[I8, versions("1+")] = 0
     coordinator_keys: Annotated[list[str], versions("4+")] = []
@@ -24,7 +24,7 @@ class Coordinator(Struct, gc=False):
 
 
 class FindCoordinatorResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=10, kind="response", versions="0-6", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=10, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     error_code: Annotated[I16, versions("0-3")] = 0
     error_message: Annotated[str | None, versions("1-3"), nullable("1-3")] = ""

@@ -13,7 +13,7 @@ class JoinGroupRequestProtocol(Struct, gc=False):
 
 
 class JoinGroupRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=11, kind="request", versions="0-9", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=11, kind="request")
     group_id: str = ""
     session_timeout_ms: I32 = 0
     rebalance_timeout_ms: Annotated[I32, versions("1+")] = -1
@@ -31,7 +31,7 @@ class JoinGroupResponseMember(Struct, gc=False):
 
 
 class JoinGroupResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=11, kind="response", versions="0-9", flexible="6+")
+    SCHEMA: ClassVar = ApiMessage(api_key=11, kind="response")
     throttle_time_ms: Annotated[I32, versions("2+")] = 0
     error_code: I16 = 0
     generation_id: I32 = -1

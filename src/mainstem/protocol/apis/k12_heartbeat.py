@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, ApiMessage, nullable, versions
 
 
 class HeartbeatRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=12, kind="request", versions="0-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=12, kind="request")
     group_id: str = ""
     generation_id: I32 = 0
     member_id: str = ""
@@ -16,6 +16,6 @@ class HeartbeatRequest(Struct, gc=False):
 
 
 class HeartbeatResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=12, kind="response", versions="0-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=12, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     error_code: I16 = 0

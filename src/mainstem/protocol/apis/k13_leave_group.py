@@ -14,7 +14,7 @@ class MemberIdentity(Struct, gc=False):
 
 
 class LeaveGroupRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=13, kind="request", versions="0-5", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=13, kind="request")
     group_id: str = ""
     member_id: Annotated[str, versions("0-2")] = ""
     members: Annotated[list[MemberIdentity], versions("3+")] = []
@@ -27,7 +27,7 @@ class MemberResponse(Struct, gc=False):
 
 
 class LeaveGroupResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=13, kind="response", versions="0-5", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=13, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     error_code: I16 = 0
     members: Annotated[list[MemberResponse], versions("3+")] = []

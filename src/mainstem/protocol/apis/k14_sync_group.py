@@ -13,7 +13,7 @@ class SyncGroupRequestAssignment(Struct, gc=False):
 
 
 class SyncGroupRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=14, kind="request", versions="0-5", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=14, kind="request")
     group_id: str = ""
     generation_id: I32 = 0
     member_id: str = ""
@@ -24,7 +24,7 @@ class SyncGroupRequest(Struct, gc=False):
 
 
 class SyncGroupResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=14, kind="response", versions="0-5", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=14, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     error_code: I16 = 0
     protocol_type: Annotated[str | None, versions("5+"), nullable("5+")] = None

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, ApiMessage, nullable, versions
 
 
 class DescribeGroupsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=15, kind="request", versions="0-6", flexible="5+")
+    SCHEMA: ClassVar = ApiMessage(api_key=15, kind="request")
     groups: list[str] = []
     include_authorized_operations: Annotated[bool, versions("3+")] = False
 
@@ -34,6 +34,6 @@ class DescribedGroup(Struct, gc=False):
 
 
 class DescribeGroupsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=15, kind="response", versions="0-6", flexible="5+")
+    SCHEMA: ClassVar = ApiMessage(api_key=15, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     groups: list[DescribedGroup] = []

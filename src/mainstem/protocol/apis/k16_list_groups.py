@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, ApiMessage, versions
 
 
 class ListGroupsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=16, kind="request", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=16, kind="request")
     states_filter: Annotated[list[str], versions("4+")] = []
     types_filter: Annotated[list[str], versions("5+")] = []
 
@@ -21,7 +21,7 @@ class ListedGroup(Struct, gc=False):
 
 
 class ListGroupsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=16, kind="response", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=16, kind="response")
     throttle_time_ms: Annotated[I32, versions("1+")] = 0
     error_code: I16 = 0
     groups: list[ListedGroup] = []

@@ -8,11 +8,11 @@ from mainstem.protocol.schema import I16, ApiMessage
 
 
 class SaslHandshakeRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=17, kind="request", versions="0-1", flexible="none")
+    SCHEMA: ClassVar = ApiMessage(api_key=17, kind="request")
     mechanism: str = ""
 
 
 class SaslHandshakeResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=17, kind="response", versions="0-1", flexible="none")
+    SCHEMA: ClassVar = ApiMessage(api_key=17, kind="response")
     error_code: I16 = 0
     mechanisms: list[str] = []

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage, tagged, versions
 
 
 class ApiVersionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=18, kind="request", versions="0-4", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=18, kind="request")
     client_software_name: Annotated[str, versions("3+")] = ""
     client_software_version: Annotated[str, versions("3+")] = ""
 
@@ -32,7 +32,7 @@ class FinalizedFeatureKey(Struct, gc=False):
 
 
 class ApiVersionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=18, kind="response", versions="0-4", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=18, kind="response")
     error_code: I16 = 0
     api_keys: list[ApiVersion] = []
     throttle_time_ms: Annotated[I32, versions("1+")] = 0

@@ -27,7 +27,7 @@ class CreatableTopic(Struct, gc=False):
 
 
 class CreateTopicsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=19, kind="request", versions="2-7", flexible="5+")
+    SCHEMA: ClassVar = ApiMessage(api_key=19, kind="request")
     topics: list[CreatableTopic] = []
     timeout_ms: I32 = 60000
     validate_only: bool = False
@@ -53,6 +53,6 @@ class CreatableTopicResult(Struct, gc=False):
 
 
 class CreateTopicsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=19, kind="response", versions="2-7", flexible="5+")
+    SCHEMA: ClassVar = ApiMessage(api_key=19, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[CreatableTopicResult] = []

@@ -14,7 +14,7 @@ class DeleteTopicState(Struct, gc=False):
 
 
 class DeleteTopicsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=20, kind="request", versions="1-6", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=20, kind="request")
     topics: Annotated[list[DeleteTopicState], versions("6+")] = []
     topic_names: Annotated[list[str], versions("0-5")] = []
     timeout_ms: I32 = 0
@@ -28,6 +28,6 @@ class DeletableTopicResult(Struct, gc=False):
 
 
 class DeleteTopicsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=20, kind="response", versions="1-6", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=20, kind="response")
     throttle_time_ms: I32 = 0
     responses: list[DeletableTopicResult] = []

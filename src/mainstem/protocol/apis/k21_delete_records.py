@@ -18,7 +18,7 @@ class DeleteRecordsTopic(Struct, gc=False):
 
 
 class DeleteRecordsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=21, kind="request", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=21, kind="request")
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: I32 = 0
 
@@ -35,6 +35,6 @@ class DeleteRecordsTopicResult(Struct, gc=False):
 
 
 class DeleteRecordsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=21, kind="response", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=21, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[DeleteRecordsTopicResult] = []

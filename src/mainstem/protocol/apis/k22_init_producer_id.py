@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage, nullable, versio
 
 
 class InitProducerIdRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=22, kind="request", versions="0-5", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=22, kind="request")
     transactional_id: Annotated[str | None, nullable("0+")] = ""
     transaction_timeout_ms: I32 = 0
     producer_id: Annotated[I64, versions("3+")] = -1
@@ -16,7 +16,7 @@ class InitProducerIdRequest(Struct, gc=False):
 
 
 class InitProducerIdResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=22, kind="response", versions="0-5", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=22, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     producer_id: I64 = -1

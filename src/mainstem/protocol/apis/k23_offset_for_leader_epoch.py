@@ -19,7 +19,7 @@ class OffsetForLeaderTopic(Struct, gc=False):
 
 
 class OffsetForLeaderEpochRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=23, kind="request", versions="2-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=23, kind="request")
     replica_id: Annotated[I32, versions("3+")] = -2
     topics: list[OffsetForLeaderTopic] = []
 
@@ -37,6 +37,6 @@ class OffsetForLeaderTopicResult(Struct, gc=False):
 
 
 class OffsetForLeaderEpochResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=23, kind="response", versions="2-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=23, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[OffsetForLeaderTopicResult] = []

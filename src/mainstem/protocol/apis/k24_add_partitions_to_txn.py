@@ -21,7 +21,7 @@ class AddPartitionsToTxnTransaction(Struct, gc=False):
 
 
 class AddPartitionsToTxnRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=24, kind="request", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=24, kind="request")
     transactions: Annotated[list[AddPartitionsToTxnTransaction], versions("4+")] = []
     v3_and_below_transactional_id: Annotated[str, versions("0-3")] = ""
     v3_and_below_producer_id: Annotated[I64, versions("0-3")] = 0
@@ -45,7 +45,7 @@ class AddPartitionsToTxnResult(Struct, gc=False):
 
 
 class AddPartitionsToTxnResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=24, kind="response", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=24, kind="response")
     throttle_time_ms: I32 = 0
     error_code: Annotated[I16, versions("4+")] = 0
     results_by_transaction: Annotated[list[AddPartitionsToTxnResult], versions("4+")] = []

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage
 
 
 class AddOffsetsToTxnRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="request", versions="0-4", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="request")
     transactional_id: str = ""
     producer_id: I64 = 0
     producer_epoch: I16 = 0
@@ -16,6 +16,6 @@ class AddOffsetsToTxnRequest(Struct, gc=False):
 
 
 class AddOffsetsToTxnResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="response", versions="0-4", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=25, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage, versions
 
 
 class EndTxnRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=26, kind="request", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=26, kind="request")
     transactional_id: str = ""
     producer_id: I64 = 0
     producer_epoch: I16 = 0
@@ -16,7 +16,7 @@ class EndTxnRequest(Struct, gc=False):
 
 
 class EndTxnResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=26, kind="response", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=26, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     producer_id: Annotated[I64, versions("5+")] = -1

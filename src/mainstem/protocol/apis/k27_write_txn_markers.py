@@ -22,7 +22,7 @@ class WritableTxnMarker(Struct, gc=False):
 
 
 class WriteTxnMarkersRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=27, kind="request", versions="1-2", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=27, kind="request")
     markers: list[WritableTxnMarker] = []
 
 
@@ -42,5 +42,5 @@ class WritableTxnMarkerResult(Struct, gc=False):
 
 
 class WriteTxnMarkersResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=27, kind="response", versions="1-2", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=27, kind="response")
     markers: list[WritableTxnMarkerResult] = []

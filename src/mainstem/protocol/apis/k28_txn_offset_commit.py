@@ -20,7 +20,7 @@ class TxnOffsetCommitRequestTopic(Struct, gc=False):
 
 
 class TxnOffsetCommitRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=28, kind="request", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=28, kind="request")
     transactional_id: str = ""
     group_id: str = ""
     producer_id: I64 = 0
@@ -42,6 +42,6 @@ class TxnOffsetCommitResponseTopic(Struct, gc=False):
 
 
 class TxnOffsetCommitResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=28, kind="response", versions="0-5", flexible="3+")
+    SCHEMA: ClassVar = ApiMessage(api_key=28, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

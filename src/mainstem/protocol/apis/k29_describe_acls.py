@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I8, I16, I32, ApiMessage, nullable
 
 
 class DescribeAclsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=29, kind="request", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=29, kind="request")
     resource_type_filter: I8 = 0
     resource_name_filter: Annotated[str | None, nullable("0+")] = ""
     pattern_type_filter: I8 = 3
@@ -33,7 +33,7 @@ class DescribeAclsResource(Struct, gc=False):
 
 
 class DescribeAclsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=29, kind="response", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=29, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

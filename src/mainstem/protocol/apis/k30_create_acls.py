@@ -18,7 +18,7 @@ class AclCreation(Struct, gc=False):
 
 
 class CreateAclsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=30, kind="request", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=30, kind="request")
     creations: list[AclCreation] = []
 
 
@@ -28,6 +28,6 @@ class AclCreationResult(Struct, gc=False):
 
 
 class CreateAclsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=30, kind="response", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=30, kind="response")
     throttle_time_ms: I32 = 0
     results: list[AclCreationResult] = []

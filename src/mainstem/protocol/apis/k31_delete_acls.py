@@ -18,7 +18,7 @@ class DeleteAclsFilter(Struct, gc=False):
 
 
 class DeleteAclsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=31, kind="request", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=31, kind="request")
     filters: list[DeleteAclsFilter] = []
 
 
@@ -41,6 +41,6 @@ class DeleteAclsFilterResult(Struct, gc=False):
 
 
 class DeleteAclsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=31, kind="response", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=31, kind="response")
     throttle_time_ms: I32 = 0
     filter_results: list[DeleteAclsFilterResult] = []

@@ -14,7 +14,7 @@ class DescribeConfigsResource(Struct, gc=False):
 
 
 class DescribeConfigsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=32, kind="request", versions="1-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=32, kind="request")
     resources: list[DescribeConfigsResource] = []
     include_synonyms: bool = False
     include_documentation: Annotated[bool, versions("3+")] = False
@@ -46,6 +46,6 @@ class DescribeConfigsResult(Struct, gc=False):
 
 
 class DescribeConfigsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=32, kind="response", versions="1-4", flexible="4+")
+    SCHEMA: ClassVar = ApiMessage(api_key=32, kind="response")
     throttle_time_ms: I32 = 0
     results: list[DescribeConfigsResult] = []

@@ -19,7 +19,7 @@ class AlterConfigsResource(Struct, gc=False):
 
 
 class AlterConfigsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="request", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="request")
     resources: list[AlterConfigsResource] = []
     validate_only: bool = False
 
@@ -32,6 +32,6 @@ class AlterConfigsResourceResponse(Struct, gc=False):
 
 
 class AlterConfigsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="response", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=33, kind="response")
     throttle_time_ms: I32 = 0
     responses: list[AlterConfigsResourceResponse] = []

@@ -18,7 +18,7 @@ class AlterReplicaLogDir(Struct, gc=False):
 
 
 class AlterReplicaLogDirsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=34, kind="request", versions="1-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=34, kind="request")
     dirs: list[AlterReplicaLogDir] = []
 
 
@@ -33,6 +33,6 @@ class AlterReplicaLogDirTopicResult(Struct, gc=False):
 
 
 class AlterReplicaLogDirsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=34, kind="response", versions="1-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=34, kind="response")
     throttle_time_ms: I32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

@@ -17,7 +17,7 @@ class DescribableLogDirTopic(Struct, gc=False):
 
 
 class DescribeLogDirsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="request", versions="1-5", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="request")
     topics: Annotated[list[DescribableLogDirTopic] | None, nullable("0+")] = []
     include_log_state: Annotated[bool, tagged(10000, "2+")] = False
 
@@ -52,7 +52,7 @@ class DescribeLogDirsResult(Struct, gc=False):
 
 
 class DescribeLogDirsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="response", versions="1-5", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=35, kind="response")
     throttle_time_ms: I32 = 0
     error_code: Annotated[I16, versions("3+")] = 0
     results: list[DescribeLogDirsResult] = []

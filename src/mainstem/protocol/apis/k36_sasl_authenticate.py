@@ -8,12 +8,12 @@ from mainstem.protocol.schema import I16, I64, ApiMessage, nullable, versions
 
 
 class SaslAuthenticateRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=36, kind="request", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=36, kind="request")
     auth_bytes: bytes = b""
 
 
 class SaslAuthenticateResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=36, kind="response", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=36, kind="response")
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""
     auth_bytes: bytes = b""

@@ -18,7 +18,7 @@ class CreatePartitionsTopic(Struct, gc=False):
 
 
 class CreatePartitionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=37, kind="request", versions="0-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=37, kind="request")
     topics: list[CreatePartitionsTopic] = []
     timeout_ms: I32 = 0
     validate_only: bool = False
@@ -31,6 +31,6 @@ class CreatePartitionsTopicResult(Struct, gc=False):
 
 
 class CreatePartitionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=37, kind="response", versions="0-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=37, kind="response")
     throttle_time_ms: I32 = 0
     results: list[CreatePartitionsTopicResult] = []

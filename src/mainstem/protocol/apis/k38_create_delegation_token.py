@@ -13,7 +13,7 @@ class CreatableRenewers(Struct, gc=False):
 
 
 class CreateDelegationTokenRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=38, kind="request", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=38, kind="request")
     owner_principal_type: Annotated[str | None, versions("3+"), nullable("3+")] = ""
     owner_principal_name: Annotated[str | None, versions("3+"), nullable("3+")] = ""
     renewers: list[CreatableRenewers] = []
@@ -21,7 +21,7 @@ class CreateDelegationTokenRequest(Struct, gc=False):
 
 
 class CreateDelegationTokenResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=38, kind="response", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=38, kind="response")
     error_code: I16 = 0
     principal_type: str = ""
     principal_name: str = ""

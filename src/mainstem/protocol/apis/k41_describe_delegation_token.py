@@ -13,7 +13,7 @@ class DescribeDelegationTokenOwner(Struct, gc=False):
 
 
 class DescribeDelegationTokenRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=41, kind="request", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=41, kind="request")
     owners: Annotated[list[DescribeDelegationTokenOwner] | None, nullable("0+")] = []
 
 
@@ -36,7 +36,7 @@ class DescribedDelegationToken(Struct, gc=False):
 
 
 class DescribeDelegationTokenResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=41, kind="response", versions="1-3", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=41, kind="response")
     error_code: I16 = 0
     tokens: list[DescribedDelegationToken] = []
     throttle_time_ms: I32 = 0

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, ApiMessage
 
 
 class DeleteGroupsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=42, kind="request", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=42, kind="request")
     groups_names: list[str] = []
 
 
@@ -18,6 +18,6 @@ class DeletableGroupResult(Struct, gc=False):
 
 
 class DeleteGroupsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=42, kind="response", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=42, kind="response")
     throttle_time_ms: I32 = 0
     results: list[DeletableGroupResult] = []

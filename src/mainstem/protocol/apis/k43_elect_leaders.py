@@ -13,7 +13,7 @@ class TopicPartitions(Struct, gc=False):
 
 
 class ElectLeadersRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=43, kind="request", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=43, kind="request")
     election_type: Annotated[I8, versions("1+")] = 0
     topic_partitions: Annotated[list[TopicPartitions] | None, nullable("0+")] = []
     timeout_ms: I32 = 60000
@@ -31,7 +31,7 @@ class ReplicaElectionResult(Struct, gc=False):
 
 
 class ElectLeadersResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=43, kind="response", versions="0-2", flexible="2+")
+    SCHEMA: ClassVar = ApiMessage(api_key=43, kind="response")
     throttle_time_ms: I32 = 0
     error_code: Annotated[I16, versions("1+")] = 0
     replica_election_results: list[ReplicaElectionResult] = []

@@ -20,7 +20,7 @@ class AlterConfigsResource(Struct, gc=False):
 
 
 class IncrementalAlterConfigsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=44, kind="request", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=44, kind="request")
     resources: list[AlterConfigsResource] = []
     validate_only: bool = False
 
@@ -33,6 +33,6 @@ class AlterConfigsResourceResponse(Struct, gc=False):
 
 
 class IncrementalAlterConfigsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=44, kind="response", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=44, kind="response")
     throttle_time_ms: I32 = 0
     responses: list[AlterConfigsResourceResponse] = []

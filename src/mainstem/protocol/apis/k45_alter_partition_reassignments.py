@@ -18,7 +18,7 @@ class ReassignableTopic(Struct, gc=False):
 
 
 class AlterPartitionReassignmentsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=45, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=45, kind="request")
     timeout_ms: I32 = 60000
     allow_replication_factor_change: Annotated[bool, versions("1+")] = True
     topics: list[ReassignableTopic] = []
@@ -36,7 +36,7 @@ class ReassignableTopicResponse(Struct, gc=False):
 
 
 class AlterPartitionReassignmentsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=45, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=45, kind="response")
     throttle_time_ms: I32 = 0
     allow_replication_factor_change: Annotated[bool, versions("1+")] = True
     error_code: I16 = 0

@@ -13,7 +13,7 @@ class ListPartitionReassignmentsTopics(Struct, gc=False):
 
 
 class ListPartitionReassignmentsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=46, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=46, kind="request")
     timeout_ms: I32 = 60000
     topics: Annotated[list[ListPartitionReassignmentsTopics] | None, nullable("0+")] = None
 
@@ -31,7 +31,7 @@ class OngoingTopicReassignment(Struct, gc=False):
 
 
 class ListPartitionReassignmentsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=46, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=46, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

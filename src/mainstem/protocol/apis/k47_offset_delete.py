@@ -17,7 +17,7 @@ class OffsetDeleteRequestTopic(Struct, gc=False):
 
 
 class OffsetDeleteRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=47, kind="request", versions="0", flexible="none")
+    SCHEMA: ClassVar = ApiMessage(api_key=47, kind="request")
     group_id: str = ""
     topics: list[OffsetDeleteRequestTopic] = []
 
@@ -33,7 +33,7 @@ class OffsetDeleteResponseTopic(Struct, gc=False):
 
 
 class OffsetDeleteResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=47, kind="response", versions="0", flexible="none")
+    SCHEMA: ClassVar = ApiMessage(api_key=47, kind="response")
     error_code: I16 = 0
     throttle_time_ms: I32 = 0
     topics: list[OffsetDeleteResponseTopic] = []

@@ -14,7 +14,7 @@ class ComponentData(Struct, gc=False):
 
 
 class DescribeClientQuotasRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=48, kind="request", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=48, kind="request")
     components: list[ComponentData] = []
     strict: bool = False
 
@@ -35,7 +35,7 @@ class EntryData(Struct, gc=False):
 
 
 class DescribeClientQuotasResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=48, kind="response", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=48, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

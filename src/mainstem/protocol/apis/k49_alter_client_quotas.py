@@ -24,7 +24,7 @@ class EntryData(Struct, gc=False):
 
 
 class AlterClientQuotasRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=49, kind="request", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=49, kind="request")
     entries: list[EntryData] = []
     validate_only: bool = False
 
@@ -36,6 +36,6 @@ class ResponseEntryData(Struct, gc=False):
 
 
 class AlterClientQuotasResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=49, kind="response", versions="0-1", flexible="1+")
+    SCHEMA: ClassVar = ApiMessage(api_key=49, kind="response")
     throttle_time_ms: I32 = 0
     entries: list[ResponseEntryData] = []

@@ -12,7 +12,7 @@ class UserName(Struct, gc=False):
 
 
 class DescribeUserScramCredentialsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=50, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=50, kind="request")
     users: Annotated[list[UserName] | None, nullable("0+")] = []
 
 
@@ -29,7 +29,7 @@ class DescribeUserScramCredentialsResult(Struct, gc=False):
 
 
 class DescribeUserScramCredentialsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=50, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=50, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

@@ -21,7 +21,7 @@ class ScramCredentialUpsertion(Struct, gc=False):
 
 
 class AlterUserScramCredentialsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=51, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=51, kind="request")
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []
 
@@ -33,6 +33,6 @@ class AlterUserScramCredentialsResult(Struct, gc=False):
 
 
 class AlterUserScramCredentialsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=51, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=51, kind="response")
     throttle_time_ms: I32 = 0
     results: list[AlterUserScramCredentialsResult] = []

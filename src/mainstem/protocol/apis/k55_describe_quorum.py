@@ -18,7 +18,7 @@ class TopicData(Struct, gc=False):
 
 
 class DescribeQuorumRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=55, kind="request", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=55, kind="request")
     topics: list[TopicData] = []
 
 
@@ -58,7 +58,7 @@ class Node(Struct, gc=False):
 
 
 class DescribeQuorumResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=55, kind="response", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=55, kind="response")
     error_code: I16 = 0
     error_message: Annotated[str | None, versions("2+"), nullable("2+")] = ""
     topics: list[ResponseTopicData] = []

@@ -15,7 +15,7 @@ class FeatureUpdateKey(Struct, gc=False):
 
 
 class UpdateFeaturesRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=57, kind="request", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=57, kind="request")
     timeout_ms: I32 = 60000
     feature_updates: list[FeatureUpdateKey] = []
     validate_only: Annotated[bool, versions("1+")] = False
@@ -28,7 +28,7 @@ class UpdatableFeatureResult(Struct, gc=False):
 
 
 class UpdateFeaturesResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=57, kind="response", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=57, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

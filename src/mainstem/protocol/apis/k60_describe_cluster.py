@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I8, I16, I32, ApiMessage, nullable, version
 
 
 class DescribeClusterRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=60, kind="request", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=60, kind="request")
     include_cluster_authorized_operations: bool = False
     endpoint_type: Annotated[I8, versions("1+")] = 1
     include_fenced_brokers: Annotated[bool, versions("2+")] = False
@@ -23,7 +23,7 @@ class DescribeClusterBroker(Struct, gc=False):
 
 
 class DescribeClusterResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=60, kind="response", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=60, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

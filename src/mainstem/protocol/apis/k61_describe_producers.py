@@ -13,7 +13,7 @@ class TopicRequest(Struct, gc=False):
 
 
 class DescribeProducersRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=61, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=61, kind="request")
     topics: list[TopicRequest] = []
 
 
@@ -39,6 +39,6 @@ class TopicResponse(Struct, gc=False):
 
 
 class DescribeProducersResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=61, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=61, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[TopicResponse] = []

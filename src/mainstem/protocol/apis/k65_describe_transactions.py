@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage
 
 
 class DescribeTransactionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=65, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=65, kind="request")
     transactional_ids: list[str] = []
 
 
@@ -29,6 +29,6 @@ class TransactionState(Struct, gc=False):
 
 
 class DescribeTransactionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=65, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=65, kind="response")
     throttle_time_ms: I32 = 0
     transaction_states: list[TransactionState] = []

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, ApiMessage, nullable, versio
 
 
 class ListTransactionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=66, kind="request", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=66, kind="request")
     state_filters: list[str] = []
     producer_id_filters: list[I64] = []
     duration_filter: Annotated[I64, versions("1+")] = -1
@@ -22,7 +22,7 @@ class TransactionState(Struct, gc=False):
 
 
 class ListTransactionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=66, kind="response", versions="0-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=66, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     unknown_state_filters: list[str] = []

@@ -14,7 +14,7 @@ class TopicPartitions(Struct, gc=False):
 
 
 class ConsumerGroupHeartbeatRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=68, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=68, kind="request")
     group_id: str = ""
     member_id: str = ""
     member_epoch: I32 = 0
@@ -32,7 +32,7 @@ class Assignment(Struct, gc=False):
 
 
 class ConsumerGroupHeartbeatResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=68, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=68, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

@@ -9,7 +9,7 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 
 class ConsumerGroupDescribeRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=69, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=69, kind="request")
     group_ids: list[str] = []
     include_authorized_operations: bool = False
 
@@ -51,6 +51,6 @@ class DescribedGroup(Struct, gc=False):
 
 
 class ConsumerGroupDescribeResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=69, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=69, kind="response")
     throttle_time_ms: I32 = 0
     groups: list[DescribedGroup] = []

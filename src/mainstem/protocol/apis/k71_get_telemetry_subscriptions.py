@@ -9,12 +9,12 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 
 class GetTelemetrySubscriptionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=71, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=71, kind="request")
     client_instance_id: Uuid = ZERO_UUID
 
 
 class GetTelemetrySubscriptionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=71, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=71, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     client_instance_id: Uuid = ZERO_UUID

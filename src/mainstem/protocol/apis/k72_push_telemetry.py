@@ -9,7 +9,7 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 
 class PushTelemetryRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=72, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=72, kind="request")
     client_instance_id: Uuid = ZERO_UUID
     subscription_id: I32 = 0
     terminating: bool = False
@@ -18,6 +18,6 @@ class PushTelemetryRequest(Struct, gc=False):
 
 
 class PushTelemetryResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=72, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=72, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0

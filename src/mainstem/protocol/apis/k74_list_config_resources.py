@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I8, I16, I32, ApiMessage, versions
 
 
 class ListConfigResourcesRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=74, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=74, kind="request")
     resource_types: Annotated[list[I8], versions("1+")] = []
 
 
@@ -18,7 +18,7 @@ class ConfigResource(Struct, gc=False):
 
 
 class ListConfigResourcesResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=74, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=74, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     config_resources: list[ConfigResource] = []

@@ -18,7 +18,7 @@ class Cursor(Struct, gc=False):
 
 
 class DescribeTopicPartitionsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=75, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=75, kind="request")
     topics: list[TopicRequest] = []
     response_partition_limit: I32 = 2000
     cursor: Annotated[Cursor | None, nullable("0+")] = None
@@ -46,7 +46,7 @@ class DescribeTopicPartitionsResponseTopic(Struct, gc=False):
 
 
 class DescribeTopicPartitionsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=75, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=75, kind="response")
     throttle_time_ms: I32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor: Annotated[Cursor | None, nullable("0+")] = None

@@ -9,7 +9,7 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 
 class ShareGroupHeartbeatRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=76, kind="request", versions="1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=76, kind="request")
     group_id: str = ""
     member_id: str = ""
     member_epoch: I32 = 0
@@ -27,7 +27,7 @@ class Assignment(Struct, gc=False):
 
 
 class ShareGroupHeartbeatResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=76, kind="response", versions="1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=76, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

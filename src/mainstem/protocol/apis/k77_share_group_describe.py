@@ -9,7 +9,7 @@ from mainstem.protocol.uuids import ZERO_UUID
 
 
 class ShareGroupDescribeRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=77, kind="request", versions="1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=77, kind="request")
     group_ids: list[str] = []
     include_authorized_operations: bool = False
 
@@ -47,6 +47,6 @@ class DescribedGroup(Struct, gc=False):
 
 
 class ShareGroupDescribeResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=77, kind="response", versions="1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=77, kind="response")
     throttle_time_ms: I32 = 0
     groups: list[DescribedGroup] = []

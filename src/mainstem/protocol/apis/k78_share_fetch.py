@@ -30,7 +30,7 @@ class ForgottenTopic(Struct, gc=False):
 
 
 class ShareFetchRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=78, kind="request", versions="1-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=78, kind="request")
     group_id: Annotated[str | None, nullable("0+")] = None
     member_id: Annotated[str | None, nullable("0+")] = ""
     share_session_epoch: I32 = 0
@@ -80,7 +80,7 @@ class NodeEndpoint(Struct, gc=False):
 
 
 class ShareFetchResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=78, kind="response", versions="1-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=78, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

@@ -25,7 +25,7 @@ class AcknowledgeTopic(Struct, gc=False):
 
 
 class ShareAcknowledgeRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=79, kind="request", versions="1-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=79, kind="request")
     group_id: Annotated[str | None, nullable("0+")] = None
     member_id: Annotated[str | None, nullable("0+")] = ""
     share_session_epoch: I32 = 0
@@ -58,7 +58,7 @@ class NodeEndpoint(Struct, gc=False):
 
 
 class ShareAcknowledgeResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=79, kind="response", versions="1-2", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=79, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

@@ -15,7 +15,7 @@ class Listener(Struct, gc=False):
 
 
 class AddRaftVoterRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=80, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=80, kind="request")
     cluster_id: Annotated[str | None, nullable("0+")] = ""
     timeout_ms: I32 = 0
     voter_id: I32 = 0
@@ -25,7 +25,7 @@ class AddRaftVoterRequest(Struct, gc=False):
 
 
 class AddRaftVoterResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=80, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=80, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = ""

@@ -20,7 +20,7 @@ class InitializeStateData(Struct, gc=False):
 
 
 class InitializeShareGroupStateRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=83, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=83, kind="request")
     group_id: str = ""
     topics: list[InitializeStateData] = []
 
@@ -37,5 +37,5 @@ class InitializeStateResult(Struct, gc=False):
 
 
 class InitializeShareGroupStateResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=83, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=83, kind="response")
     results: list[InitializeStateResult] = []

@@ -19,7 +19,7 @@ class ReadStateData(Struct, gc=False):
 
 
 class ReadShareGroupStateRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="request")
     group_id: str = ""
     topics: list[ReadStateData] = []
 
@@ -46,5 +46,5 @@ class ReadStateResult(Struct, gc=False):
 
 
 class ReadShareGroupStateResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=84, kind="response")
     results: list[ReadStateResult] = []

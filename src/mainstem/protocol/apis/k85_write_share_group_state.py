@@ -30,7 +30,7 @@ class WriteStateData(Struct, gc=False):
 
 
 class WriteShareGroupStateRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=85, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=85, kind="request")
     group_id: str = ""
     topics: list[WriteStateData] = []
 
@@ -47,5 +47,5 @@ class WriteStateResult(Struct, gc=False):
 
 
 class WriteShareGroupStateResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=85, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=85, kind="response")
     results: list[WriteStateResult] = []

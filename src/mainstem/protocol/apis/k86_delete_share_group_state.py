@@ -18,7 +18,7 @@ class DeleteStateData(Struct, gc=False):
 
 
 class DeleteShareGroupStateRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=86, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=86, kind="request")
     group_id: str = ""
     topics: list[DeleteStateData] = []
 
@@ -35,5 +35,5 @@ class DeleteStateResult(Struct, gc=False):
 
 
 class DeleteShareGroupStateResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=86, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=86, kind="response")
     results: list[DeleteStateResult] = []

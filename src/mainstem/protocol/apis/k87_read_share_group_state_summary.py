@@ -19,7 +19,7 @@ class ReadStateSummaryData(Struct, gc=False):
 
 
 class ReadShareGroupStateSummaryRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=87, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=87, kind="request")
     group_id: str = ""
     topics: list[ReadStateSummaryData] = []
 
@@ -40,5 +40,5 @@ class ReadStateSummaryResult(Struct, gc=False):
 
 
 class ReadShareGroupStateSummaryResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=87, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=87, kind="response")
     results: list[ReadStateSummaryResult] = []

@@ -57,7 +57,7 @@ class TaskOffset(Struct, gc=False):
 
 
 class StreamsGroupHeartbeatRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=88, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=88, kind="request")
     group_id: str = ""
     member_id: str = ""
     member_epoch: I32 = 0
@@ -94,7 +94,7 @@ class EndpointToPartitions(Struct, gc=False):
 
 
 class StreamsGroupHeartbeatResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=88, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=88, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

@@ -8,7 +8,7 @@ from mainstem.protocol.schema import I16, I32, I64, U16, ApiMessage, nullable
 
 
 class StreamsGroupDescribeRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=89, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=89, kind="request")
     group_ids: list[str] = []
     include_authorized_operations: bool = False
 
@@ -91,6 +91,6 @@ class DescribedGroup(Struct, gc=False):
 
 
 class StreamsGroupDescribeResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=89, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=89, kind="response")
     throttle_time_ms: I32 = 0
     groups: list[DescribedGroup] = []

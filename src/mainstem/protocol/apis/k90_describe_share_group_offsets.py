@@ -19,7 +19,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct, gc=False):
 
 
 class DescribeShareGroupOffsetsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=90, kind="request", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=90, kind="request")
     groups: list[DescribeShareGroupOffsetsRequestGroup] = []
 
 
@@ -46,6 +46,6 @@ class DescribeShareGroupOffsetsResponseGroup(Struct, gc=False):
 
 
 class DescribeShareGroupOffsetsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=90, kind="response", versions="0-1", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=90, kind="response")
     throttle_time_ms: I32 = 0
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []

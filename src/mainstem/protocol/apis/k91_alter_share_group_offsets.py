@@ -19,7 +19,7 @@ class AlterShareGroupOffsetsRequestTopic(Struct, gc=False):
 
 
 class AlterShareGroupOffsetsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=91, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=91, kind="request")
     group_id: str = ""
     topics: list[AlterShareGroupOffsetsRequestTopic] = []
 
@@ -37,7 +37,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct, gc=False):
 
 
 class AlterShareGroupOffsetsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=91, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=91, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None

@@ -13,7 +13,7 @@ class DeleteShareGroupOffsetsRequestTopic(Struct, gc=False):
 
 
 class DeleteShareGroupOffsetsRequest(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=92, kind="request", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=92, kind="request")
     group_id: str = ""
     topics: list[DeleteShareGroupOffsetsRequestTopic] = []
 
@@ -26,7 +26,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct, gc=False):
 
 
 class DeleteShareGroupOffsetsResponse(Struct, gc=False):
-    SCHEMA: ClassVar = ApiMessage(api_key=92, kind="response", versions="0", flexible="0+")
+    SCHEMA: ClassVar = ApiMessage(api_key=92, kind="response")
     throttle_time_ms: I32 = 0
     error_code: I16 = 0
     error_message: Annotated[str | None, nullable("0+")] = None
