@@ -11,6 +11,15 @@ It works on whole record batches and never looks at single records. It imports n
 """
 
 from mainstem.wire.cluster import Cluster
+from mainstem.wire.configs import (
+    ConfigResource,
+    DescribedSetting,
+    SettingLayer,
+    broker_resource,
+    group_resource,
+    topic_resource,
+)
+from mainstem.wire.connection import Connection
 from mainstem.wire.errors import (
     ConnectionLost,
     InvalidOption,
@@ -31,6 +40,7 @@ from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOf
 from mainstem.wire.metadata import PartitionMetadata, TopicMetadata
 from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
 from mainstem.wire.stream import FetchStream
+from mainstem.wire.topics import CreatedTopic, NewTopic
 from mainstem.wire.transactions import ProducerIdentity
 
 __all__ = [
@@ -42,12 +52,17 @@ __all__ = [
     "ClientOptions",
     "Cluster",
     "CommittedOffset",
+    "ConfigResource",
+    "Connection",
     "ConnectionLost",
+    "CreatedTopic",
+    "DescribedSetting",
     "FetchStream",
     "Fetched",
     "InvalidOption",
     "KafkaRefusal",
     "ListedOffset",
+    "NewTopic",
     "NoBrokerAnswers",
     "NoProgress",
     "NotServed",
@@ -56,10 +71,14 @@ __all__ = [
     "ProducerIdentity",
     "SaslOptions",
     "SecurityError",
+    "SettingLayer",
     "TlsOptions",
     "TopicGone",
     "TopicMetadata",
     "UnsupportedOption",
     "WireError",
+    "broker_resource",
     "from_kafka_options",
+    "group_resource",
+    "topic_resource",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 
 from mainstem.protocol.errors import ErrorCode
 from mainstem.wire.backoff import Backoff
@@ -27,14 +28,18 @@ def retry_backoff(options: ClientOptions) -> Backoff:
     return Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, random.random)
 
 
+# Told before each pause what is waited for, and for how many seconds it has been.
+OnWaiting = Callable[[WireError, float], None]
+
+
 class Attempts:
     """The attempts of one call."""
 
-    def __init__(self, options: ClientOptions, timeout_ms: int | None = None) -> None:
+    def __init__(self, options: ClientOptions, on_waiting: OnWaiting | None = None) -> None:
+        self._on_waiting = on_waiting
         self._backoff = retry_backoff(options)
-        timeout_ms = options.api_timeout_ms if timeout_ms is None else timeout_ms
         self._started = time.monotonic()
-        self._deadline = self._started + timeout_ms / 1000
+        self._deadline = self._started + options.api_timeout_ms / 1000
 
     def pause(self, problem: WireError) -> None:
         """Wait before the next attempt; raises the problem when there is no time for one."""
@@ -45,6 +50,9 @@ class Attempts:
         deadline = self._deadline
         if is_unknown_topic(problem):
             deadline = min(deadline, self._started + UNKNOWN_TOPIC_GRACE_S)
-        if time.monotonic() + pause_s > deadline:
+        now = time.monotonic()
+        if now + pause_s > deadline:
             raise problem
+        if self._on_waiting is not None:
+            self._on_waiting(problem, now - self._started)
         time.sleep(pause_s)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire.attempts import Attempts, OnWaiting
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import (
     Address,
@@ -26,6 +27,8 @@ from mainstem.wire.metadata import NO_LEADER, TopicMetadata, addresses_of, topic
 from mainstem.wire.options import ClientOptions
 
 Value = TypeVar("Value")
+
+NO_NODE = -1
 
 # Codes after which another broker, or the same one with a newer epoch, has to be asked.
 STALE_LEADER_CODES = frozenset(
@@ -56,8 +59,10 @@ class Leader(NamedTuple):
 class Brokers:
     """Connections and metadata. Close it when done."""
 
-    def __init__(self, options: ClientOptions) -> None:
+    def __init__(self, options: ClientOptions, on_waiting: OnWaiting | None = None) -> None:
         self.options = options
+        self._on_waiting = on_waiting
+        self.controller = NO_NODE
         self.topics: dict[str, TopicMetadata] = {}
         self._addresses: dict[int, Address] = {}
         self._connections: dict[int, Connection] = {}
@@ -69,6 +74,15 @@ class Brokers:
                 connection.close()
         self._connections.clear()
         self._bootstrap = None
+
+    def attempts(self) -> Attempts:
+        """The attempts of one call, from now on."""
+        return Attempts(self.options, self._on_waiting)
+
+    @property
+    def addresses(self) -> Mapping[int, Address]:
+        """The brokers that are known."""
+        return self._addresses
 
     def learn_address(self, node_id: int, address: Address) -> None:
         """Where a broker is; a connection to where it was is closed."""
@@ -104,23 +118,25 @@ class Brokers:
         for connection in (*self._connections.values(), self._bootstrap):
             if connection is not None and connection.usable and not connection.requests_under_way:
                 return connection
-        problems: list[str] = []
+        problems: dict[str, str] = {}
         tried: set[Address] = set()
         for node_id, address in list(self._addresses.items()):
             tried.add(address)
             try:
                 return self.connection(node_id)
             except ConnectionLost as error:
-                problems.append(f"{error.address}: {error.problem}")
+                problems[error.address] = error.problem
         for address in self.options.bootstrap_servers:
             if address not in tried:
                 try:
                     self._bootstrap = Connection(*address, self.options)
                     return self._bootstrap
                 except ConnectionLost as error:
-                    problems.append(f"{error.address}: {error.problem}")
+                    problems[error.address] = error.problem
         asked = ", ".join(f"{host}:{port}" for host, port in self.options.bootstrap_servers)
-        raise NoBrokerAnswers(asked, "; ".join(problems) or "no bootstrap server is given")
+        told = [f"{place}: {problem}" for place, problem in problems.items()]
+        problem = problems[asked] if [*problems] == [asked] else "; ".join(told)
+        raise NoBrokerAnswers(asked, problem or "no bootstrap server is given")
 
     def refresh(self, topics: Iterable[str] | None) -> dict[str, TopicMetadata]:
         """Ask for the metadata of these topics, or of all; those of this answer only."""
@@ -136,6 +152,7 @@ class Brokers:
         check(answer.error_code, "ask for the cluster's metadata")
         for node_id, address in addresses_of(answer).items():
             self.learn_address(node_id, address)
+        self.controller = answer.controller_id
         found = topics_of(answer)
         for name, topic in found.items():
             self.topics[name] = topic

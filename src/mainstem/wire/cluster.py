@@ -6,21 +6,26 @@ Every method here is a few words about another file; retries, leaders and coordi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import read_header
-from mainstem.wire.attempts import Attempts
+from mainstem.wire.attempts import OnWaiting
 from mainstem.wire.brokers import Brokers
+from mainstem.wire.configs import ConfigResource, DescribedSetting, alter_configs, describe_configs
+from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators, Kind
-from mainstem.wire.errors import ConnectionLost, KafkaRefusal
+from mainstem.wire.errors import Address, ConnectionLost, KafkaRefusal
 from mainstem.wire.fetching import READ_UNCOMMITTED, Fetched, FetchSettings, fetch
 from mainstem.wire.group_offsets import CommittedOffset, offset_commit, offset_fetch
+from mainstem.wire.leaders import at_leaders
 from mainstem.wire.list_offsets import ListedOffset, list_offsets
 from mainstem.wire.metadata import TopicMetadata
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.producing import Batch, ProduceSettings, produce
 from mainstem.wire.stream import FetchStream
+from mainstem.wire.topics import CreatedTopic, NewTopic, create_partitions, create_topics, delete_topics
 from mainstem.wire.transactions import (
     NO_PRODUCER,
     PRODUCE_VERSION_BEFORE_IMPLICIT,
@@ -30,6 +35,7 @@ from mainstem.wire.transactions import (
 )
 
 Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 STREAM_MAX_BYTES = 16 * 1024 * 1024
 STREAM_PARTITION_BYTES = 8 * 1024 * 1024
@@ -40,9 +46,10 @@ STREAM_PROGRESS_TIMEOUT_MS = 120_000
 class Cluster:
     """Use as a context manager, in one thread at a time."""
 
-    def __init__(self, options: ClientOptions) -> None:
+    def __init__(self, options: ClientOptions, on_waiting: OnWaiting | None = None) -> None:
+        """`on_waiting` is told before each pause what is waited for, and for how many seconds it has been."""
         self.options = options
-        self._brokers = Brokers(options)
+        self._brokers = Brokers(options, on_waiting)
         self._coordinators = Coordinators(self._brokers)
         self._transactions = Transactions(self._coordinators)
 
@@ -54,6 +61,19 @@ class Cluster:
 
     def close(self) -> None:
         self._brokers.close()
+
+    def connect(self) -> None:
+        """Reach one of the brokers, at the first attempt or not at all."""
+        self._brokers.any_connection()
+
+    def brokers(self) -> dict[int, Address]:
+        """The brokers of the cluster by their ids."""
+        self.metadata(())
+        return dict(sorted(self._brokers.addresses.items()))
+
+    def address(self, node_id: int) -> Address:
+        """Where a broker is that has been heard of."""
+        return self._brokers.addresses[node_id]
 
     def metadata(self, topics: Iterable[str] | None = None) -> dict[str, TopicMetadata]:
         """These topics, or all. One that does not exist has an error; none is created."""
@@ -170,8 +190,61 @@ class Cluster:
         """A request of any kind to one broker, without retries."""
         return self._brokers.connection(node_id).call(request, version_max=version_max)
 
+    def at_any_broker(self, ask: Callable[[Connection], Answer]) -> Answer:
+        """Call `ask` with a connection to some broker, again while what it raises passes."""
+        return self._retried(lambda: ask(self._brokers.any_connection()))
+
+    def at_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
+        """Call `ask` with the connection to this broker, again while what it raises passes."""
+        return self._retried(lambda: ask(self._brokers.connection(node_id)))
+
+    def at_each_broker(self, ask: Callable[[int, Connection], list[Answer]]) -> list[Answer]:
+        """Call `ask` for each broker, with its id."""
+        found: list[Answer] = []
+        for node_id in self.brokers():
+            found += self.at_broker(node_id, partial(ask, node_id))
+        return found
+
+    def at_coordinators(
+        self, kind: Kind, keys: Iterable[str], ask: Callable[[int, Connection, list[str]], list[Answer]]
+    ) -> list[Answer]:
+        """Call `ask` for each broker that coordinates some of these keys, with its id and these keys."""
+        return self._coordinators.at_each(kind, keys, ask)
+
+    def at_leaders(
+        self,
+        wanted: Mapping[TopicPartition, Value],
+        request_of: Callable[[Connection, dict[TopicPartition, Value]], tuple[Any, int | None]],
+        results_of: Callable[[Any, dict[TopicPartition, Value]], Mapping[TopicPartition, tuple[int, Answer]]],
+        what: str,
+    ) -> dict[TopicPartition, Answer]:
+        """Ask about each partition at its leader; see `leaders.at_leaders`."""
+        return at_leaders(self._brokers, wanted, request_of, results_of, what)
+
+    def create_topics(self, topics: Iterable[NewTopic]) -> dict[str, CreatedTopic | KafkaRefusal]:
+        """Create topics; what became of each."""
+        return create_topics(self._brokers, topics)
+
+    def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaRefusal | None]:
+        """Delete topics; why one was not deleted."""
+        return delete_topics(self._brokers, names)
+
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, KafkaRefusal | None]:
+        """Give topics this many partitions in all; why one did not get them."""
+        return create_partitions(self._brokers, counts)
+
+    def describe_configs(
+        self, resource: ConfigResource, names: Iterable[str] | None = None
+    ) -> list[DescribedSetting]:
+        """Settings of a topic, group or broker in the order of their names; all when none is named."""
+        return self._retried(lambda: describe_configs(self._brokers, resource, names))
+
+    def alter_configs(self, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
+        """Set these, all or none; None takes away what was set."""
+        alter_configs(self._brokers, resource, changes)
+
     def _retried(self, attempt: Callable[[], Answer]) -> Answer:
-        attempts = Attempts(self.options)
+        attempts = self._brokers.attempts()
         while True:
             try:
                 return attempt()

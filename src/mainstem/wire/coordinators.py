@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 from mainstem.protocol.apis.k10_find_coordinator import (
@@ -11,7 +12,6 @@ from mainstem.protocol.apis.k10_find_coordinator import (
     FindCoordinatorResponse,
 )
 from mainstem.protocol.errors import ErrorCode
-from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import Brokers
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import ConnectionLost, KafkaRefusal, check
@@ -45,7 +45,7 @@ class Coordinators:
 
     def at(self, kind: Kind, key: str, ask: Callable[[Connection], Answer]) -> Answer:
         """Call `ask` with the coordinator's connection until what it raises is no passing refusal."""
-        attempts = Attempts(self._brokers.options)
+        attempts = self._brokers.attempts()
         while True:
             try:
                 return ask(self._connection(kind, key))
@@ -59,26 +59,68 @@ class Coordinators:
                     self._known.pop((kind, key), None)
                 attempts.pause(error)
 
-    def _connection(self, kind: Kind, key: str) -> Connection:
-        node_id = self._known.get((kind, key))
-        if node_id is None:
-            found = self._find(kind, key)
-            check(found.error_code, f"find the coordinator of {kind} {key}", found.error_message)
-            node_id = found.node_id
-            self._brokers.learn_address(node_id, (found.host, found.port))
-            self._known[kind, key] = node_id
-        return self._brokers.connection(node_id)
+    def at_each(
+        self, kind: Kind, keys: Iterable[str], ask: Callable[[int, Connection, list[str]], list[Answer]]
+    ) -> list[Answer]:
+        """Call `ask` for each broker that coordinates some of these keys, with its id and these keys."""
+        attempts = self._brokers.attempts()
+        waiting = list(dict.fromkeys(keys))
+        found: list[Answer] = []
+        while waiting:
+            try:
+                for node_id, some in self._shared(kind, waiting).items():
+                    found += ask(node_id, self._brokers.connection(node_id), some)
+                    waiting = [key for key in waiting if key not in some]
+            except ConnectionLost as error:
+                self._forget(kind, waiting)
+                attempts.pause(error)
+            except KafkaRefusal as error:
+                if error.code not in _PASSING_CODES:
+                    raise
+                self._forget(kind, waiting)
+                attempts.pause(error)
+        return found
 
-    def _find(self, kind: Kind, key: str) -> Coordinator:
+    def _shared(self, kind: Kind, keys: list[str]) -> dict[int, list[str]]:
+        """The keys by their coordinator."""
+        shared: dict[int, list[str]] = defaultdict(list)
+        self._find(kind, [key for key in keys if (kind, key) not in self._known])
+        for key in keys:
+            shared[self._known[kind, key]].append(key)
+        return shared
+
+    def _forget(self, kind: Kind, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._known.pop((kind, key), None)
+
+    def _connection(self, kind: Kind, key: str) -> Connection:
+        if (kind, key) not in self._known:
+            self._find(kind, [key])
+        return self._brokers.connection(self._known[kind, key])
+
+    def _find(self, kind: Kind, keys: list[str]) -> None:
+        """Learn who coordinates these, in one request where the broker takes several keys."""
+        if not keys:
+            return
         connection = self._brokers.any_connection()
         version = connection.version_of(FindCoordinatorRequest.SCHEMA.api_key)
-        request = FindCoordinatorRequest(key=key, key_type=_KEY_TYPES[kind], coordinator_keys=[key])
-        answer: FindCoordinatorResponse = connection.call(request)
         if version is not None and version >= _VERSION_WITH_KEYS:
-            for found in answer.coordinators:
-                if found.key == key:
-                    return found
-            raise ConnectionLost(connection.address, "it left the coordinator out of its answer")
-        return Coordinator(
-            key, answer.node_id, answer.host, answer.port, answer.error_code, answer.error_message
-        )
+            request = FindCoordinatorRequest(key_type=_KEY_TYPES[kind], coordinator_keys=keys)
+            answer: FindCoordinatorResponse = connection.call(request)
+            found = {coordinator.key: coordinator for coordinator in answer.coordinators}
+        else:
+            found = {key: _find_one(connection, kind, key) for key in keys}
+        for key in keys:
+            if key not in found:
+                raise ConnectionLost(connection.address, "it left the coordinator out of its answer")
+            coordinator = found[key]
+            check(coordinator.error_code, f"find the coordinator of {kind} {key}", coordinator.error_message)
+            self._brokers.learn_address(coordinator.node_id, (coordinator.host, coordinator.port))
+            self._known[kind, key] = coordinator.node_id
+
+
+def _find_one(connection: Connection, kind: Kind, key: str) -> Coordinator:
+    answer: FindCoordinatorResponse = connection.call(
+        FindCoordinatorRequest(key=key, key_type=_KEY_TYPES[kind])
+    )
+    return Coordinator(key, answer.node_id, answer.host, answer.port, answer.error_code, answer.error_message)

@@ -67,9 +67,10 @@ class KafkaRefusal(WireError):
     def __init__(self, code: int, what: str, message: str | None = None) -> None:
         self.code = error_code(code)
         self.what = what
-        known = f"{self.code.name}: {message or self.code.message}"
+        self.message = message or self.code.message
+        known = f"{self.code.name}: {self.message}"
         if self.code != code:
-            known = f"error {code}, which is not known here"
+            known = self.message = f"error {code}, which is not known here"
         super().__init__(f"{what}: {known}")
 
 

@@ -76,6 +76,8 @@ def framed(payload_chunks: list[bytes | bytearray | memoryview]) -> bytes:
 def _bad_length(prefix: bytes, size: int, limit: int) -> str:
     if prefix[0] in _TLS_RECORD_TYPES and prefix[1] == 3:
         return "it speaks TLS: set security.protocol to SSL or SASL_SSL"
+    if prefix == b"HTTP":
+        return "that is no Kafka broker: it speaks HTTP"
     if size > limit:
         return f"that is no answer of a Kafka broker: it claims {size} bytes, at most {limit} are taken"
     return "that is no answer of a Kafka broker"

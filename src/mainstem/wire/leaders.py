@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
-from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import ConnectionLost, KafkaRefusal, WireError, error_code, name_of
@@ -43,7 +42,7 @@ def at_leaders(
     """
     missing = dict(wanted)
     found: dict[TopicPartition, Answer] = {}
-    attempts = Attempts(brokers.options)
+    attempts = brokers.attempts()
     problem = learn(brokers, {name for name, _ in missing if name not in brokers.topics})
     while True:
         shared, leaderless = brokers.by_leader(missing)

@@ -14,10 +14,15 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """Who leads a partition: `leader` is -1 while nobody does, the epoch -1 where the broker tells none."""
+    """Who leads a partition: `leader` is -1 while nobody does, the epoch -1 where the broker tells none.
+
+    `replicas` are the brokers that keep a copy, `isr` those whose copy is in sync.
+    """
 
     leader: int
     leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,9 @@ def addresses_of(answer: MetadataResponse) -> dict[int, Address]:
 
 def _topic(topic: MetadataResponseTopic) -> TopicMetadata:
     partitions = {
-        part.partition_index: PartitionMetadata(part.leader_id, part.leader_epoch)
+        part.partition_index: PartitionMetadata(
+            part.leader_id, part.leader_epoch, tuple(part.replica_nodes), tuple(part.isr_nodes)
+        )
         for part in sorted(topic.partitions, key=lambda part: part.partition_index)
     }
     return TopicMetadata(

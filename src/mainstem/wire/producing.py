@@ -23,7 +23,6 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.records.batch import HEADER_SIZE, NO_PRODUCER_ID, read_header
-from mainstem.wire.attempts import Attempts
 from mainstem.wire.brokers import STALE_LEADER_CODES, Brokers
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import ConnectionLost, KafkaRefusal, WireError, error_code, name_of
@@ -107,7 +106,7 @@ def produce(
         for partition, some in batches.items()
         if some
     }
-    attempts = Attempts(brokers.options)
+    attempts = brokers.attempts()
     problem = learn(brokers, {name for name, _ in queues if name not in brokers.topics})
     while missing := {partition: queue for partition, queue in queues.items() if queue.batches}:
         before = sum(len(queue.batches) for queue in missing.values())
@@ -119,7 +118,7 @@ def produce(
         left = {partition: queue for partition, queue in missing.items() if queue.batches}
         if left:
             if sum(len(queue.batches) for queue in left.values()) < before:
-                attempts = Attempts(brokers.options)
+                attempts = brokers.attempts()
             attempts.pause(problem or WireError("produce: the broker left partitions out of its answer"))
             problem = learn(brokers, {name for name, _ in left})
     return {
