@@ -61,7 +61,7 @@ async def test_every_restart_bumps_the_leader_epochs(make_broker: MakeBroker, co
     topic = await create_topic(await connect(broker))
     epochs = []
     for _ in range(3):
-        epochs.append(partition_of(broker, topic).leader.leader_epoch)
+        epochs.append(partition_of(broker, topic).leader_epoch)
         await broker.restart()
     assert epochs == [0, 1, 2]
 
@@ -268,7 +268,7 @@ async def test_stopping_during_an_fsync_waits_and_loses_nothing(
         return count
 
     work = [asyncio.ensure_future(produce_until_closed(client)) for client in clients]
-    await eventually(lambda: partition_of(broker, topic).leader.high_watermark > 20)
+    await eventually(lambda: partition_of(broker, topic).high_watermark > 20)
     await asyncio.wait_for(broker.stop(), 20)
     acknowledged = sum(await asyncio.gather(*work))
     await broker.start()

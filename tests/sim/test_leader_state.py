@@ -1,7 +1,7 @@
 """A partition's leader state under a long random history, repeatable by its seed.
 
-The simulated broker appends, fsyncs, hears of followers, shrinks and grows the in-sync set, answers and
-forgets requests, in any order. After every step the rules of the module must hold.
+The simulated broker appends, fsyncs, hears of followers, proposes, shrinks and grows the in-sync set, answers
+and forgets requests, in any order. After every step the rules of the module must hold.
 """
 
 import random
@@ -29,10 +29,11 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.replicas = tuple(range(1, self.random.randint(1, 3) + 1))
-        self.leader: LeaderState[Request] = LeaderState(1, 0, self.replicas, self.replicas, 0)
+        self.leader: LeaderState[Request] = LeaderState(1, self.replicas, 0)
+        self.high_watermark = 0
+        self.proposed: tuple[int, ...] = ()
         self.log_end = 0
         self.follower_end = dict.fromkeys(self.replicas[1:], 0)
-        self.watermark_seen = 0
         self.waiting: set[Request] = set()
         self.answered: Counter[Request] = Counter()
         self.gone: set[Request] = set()
@@ -50,7 +51,7 @@ class Simulation:
     def _wait(self, needs: int) -> None:
         request = Request(needs, self.random.choice((1, -1)))
         leader = self.leader
-        reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+        reached = leader.local_end_offset if request.acks == 1 else self.high_watermark
         if reached >= needs:
             self.answered[request] += 1
             return
@@ -68,12 +69,17 @@ class Simulation:
             self.follower_end[follower] = self.leader.replica_end_offsets[follower] = end
             self._advanced(self.leader.local_end_offset)
 
-    def isr_changes(self) -> None:
-        watermark = self.leader.high_watermark
-        in_sync = [r for r, end in self.follower_end.items() if end >= watermark]
+    def isr_is_proposed(self) -> None:
+        in_sync = [r for r, end in self.follower_end.items() if end >= self.high_watermark]
         chosen = self.random.sample(in_sync, self.random.randint(0, len(in_sync)))
-        self.leader.isr = (1, *sorted(chosen))
-        self._advanced(self.leader.local_end_offset)
+        self.proposed = (1, *sorted(chosen))
+        self.leader.propose_isr(self.proposed)
+
+    def proposal_is_decided(self) -> None:
+        if self.proposed:
+            self.leader.take_isr(self.random.choice((self.proposed, self.leader.isr)))
+            self.proposed = ()
+            self._advanced(self.leader.local_end_offset)
 
     def request_leaves(self) -> None:
         if self.waiting:
@@ -84,9 +90,10 @@ class Simulation:
             self.gone.add(request)
 
     def _advanced(self, end_offset: int) -> None:
-        moved = self.leader.local_log_advanced(end_offset)
-        assert moved == (self.leader.high_watermark > self.watermark_seen)
-        for request in self.leader.take_acknowledged():
+        committed = self.leader.local_log_advanced(end_offset)
+        assert committed == self.leader.committed_end_offset()
+        self.high_watermark = max(self.high_watermark, committed)
+        for request in self.leader.take_acknowledged(self.high_watermark):
             self.answered[request] += 1
             self.waiting.remove(request)
 
@@ -94,18 +101,16 @@ class Simulation:
 
     def check(self) -> None:
         leader = self.leader
-        assert leader.high_watermark >= self.watermark_seen, "the high watermark moved back"
-        self.watermark_seen = leader.high_watermark
-        assert leader.high_watermark <= leader.local_end_offset <= self.log_end
-        for replica in leader.isr[1:]:
-            assert leader.high_watermark <= self.follower_end[replica], "not on every in-sync replica"
+        assert self.high_watermark <= leader.local_end_offset <= self.log_end
+        for replica in {*leader.isr, *self.proposed} - {1}:
+            assert self.high_watermark <= self.follower_end[replica], "not on every in-sync replica"
         assert set(self.answered.values()) <= {1}, "somebody was answered twice"
         assert not self.gone & set(self.answered)
         for request in self.answered:
-            reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+            reached = leader.local_end_offset if request.acks == 1 else self.high_watermark
             assert request.needs <= reached, "answered before it was committed"
         for request in self.waiting:
-            reached = leader.local_end_offset if request.acks == 1 else leader.high_watermark
+            reached = leader.local_end_offset if request.acks == 1 else self.high_watermark
             assert request.needs > reached, "committed, and nobody answered"
         queued = len(leader.local_waiters.waiting) + len(leader.ack_waiters.waiting)
         assert queued == len(self.waiting)
@@ -119,7 +124,8 @@ class Simulation:
             self.flush_completes,
             self.follower_fetches,
             self.follower_fetches,
-            self.isr_changes,
+            self.isr_is_proposed,
+            self.proposal_is_decided,
             self.request_leaves,
         )
         for _ in range(STEPS):
@@ -128,12 +134,13 @@ class Simulation:
 
     def settle(self) -> None:
         """Everything becomes durable everywhere: then nobody may be left waiting."""
+        self.proposal_is_decided()
         for follower in self.follower_end:
             self.follower_end[follower] = self.leader.replica_end_offsets[follower] = self.log_end
         self._advanced(self.log_end)
         self.check()
         assert not self.waiting
-        assert self.leader.high_watermark == self.log_end
+        assert self.high_watermark == self.log_end
 
 
 @pytest.mark.parametrize("seed", soaked(range(SEED, SEED + 60), 20))

@@ -42,7 +42,7 @@ from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.registration import BrokerRegistration
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config, with_altered
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
@@ -358,7 +358,7 @@ class Node:
             self._metadata_log = None
         if self._log_manager is not None:
             if clean:
-                offsets = {(p.topic, p.index): p.leader.high_watermark for p in self.replicas.all()}
+                offsets = {(p.topic, p.index): p.high_watermark for p in self.replicas.all()}
                 self._log_manager.checkpoint_high_watermarks(offsets)
             self._log_manager.close(broker_epoch=self._broker_epoch, clean=clean)
             self._log_manager = None
@@ -432,8 +432,7 @@ class Node:
         if self._log_manager is None:
             return  # the node is being stopped
         for partition in self.replicas.in_directory(health):
-            partition.fail_waiters(ErrorCode.KAFKA_STORAGE_ERROR)
-            partition.tell_subscribers()
+            partition.go_offline(health.failure or "its log directory has failed")
         if not self._log_manager.online_dirs:
             logger.critical("no log directory is left, the broker stops")
             self.dead.set()

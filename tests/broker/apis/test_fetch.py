@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mainstem.protocol.apis.k01_fetch import ReplicaState
 from mainstem.protocol.errors import ErrorCode
@@ -150,7 +151,7 @@ async def test_a_leader_epoch_other_than_ours_is_refused(make_broker: MakeBroker
     topic = await create_topic(await connect(broker))
     await broker.restart()
     client = await connect(broker)
-    epoch = partition_of(broker, topic).leader.leader_epoch
+    epoch = partition_of(broker, topic).leader_epoch
     assert epoch == 1
     for asked, code in ((epoch, 0), (epoch - 1, 74), (epoch + 1, 75), (-1, 0)):
         response = await client.call(fetch_request({topic: [ask(current_leader_epoch=asked)]}))
@@ -271,6 +272,22 @@ async def test_deleting_the_topic_answers_its_parked_fetches_at_once(
     assert gone.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert stays.partitions[0].error_code == 0
     assert waiting_fetches(broker, other) == 0
+
+
+async def test_a_fetch_that_waits_is_told_who_leads_when_this_broker_does_not_any_more(
+    client: Client, broker: InProcessBroker, connect: Connect
+) -> None:
+    topic = await create_topic(client)
+    request = fetch_request({topic: [ask(current_leader_epoch=0)]}, max_wait_ms=FOR_EVER, min_bytes=1)
+    answer = await parked(await connect(broker), broker, topic, request)
+    part = broker.node.image.topics_by_name[topic.name].partitions[0]
+    partition_of(broker, topic).take_role(replace(part, leader=7, leader_epoch=part.leader_epoch + 1))
+    (data,) = (await answer).responses[0].partitions
+    assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (7, part.leader_epoch + 1)
+    data = await fetch(client, topic, max_wait_ms=FOR_EVER, min_bytes=1)
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert waiting_fetches(broker, topic) == 0
 
 
 async def test_a_topic_made_again_does_not_answer_for_the_old_one(

@@ -362,7 +362,7 @@ async def test_appends_during_an_fsync_share_the_next_one(
     results = [await one.receive() for one in (client, *clients)]
     offsets = sorted(r.responses[0].partition_responses[0].base_offset for r in results)
     assert offsets == list(range(11))
-    assert not partition_of(broker, topic).leader.ack_waiters.waiting
+    assert not partition_of(broker, topic).role.ack_waiters.waiting
 
 
 async def test_a_partition_twice_in_a_request_has_both_answered(client: Client, disk: Disk) -> None:
@@ -387,7 +387,7 @@ async def test_a_batch_sent_again_during_its_fsync_waits_for_it_too(
     for one, sequence in zip(clients, (0, 1, 2, 0), strict=True):
         one.send(produce_request(topic, {0: records[sequence]}))
         await eventually(lambda: partition_of(broker, topic).log.log_end_offset > 0)
-    await eventually(lambda: len(partition_of(broker, topic).leader.ack_waiters.waiting) == 4)
+    await eventually(lambda: len(partition_of(broker, topic).role.ack_waiters.waiting) == 4)
     disk.open.set()
     results = [(await one.receive()).responses[0].partition_responses[0] for one in clients]
     assert sorted(result.error_code for result in results) == [0, 0, 0, 0]
@@ -402,7 +402,7 @@ async def test_an_fsync_that_takes_too_long_times_the_request_out(
     client.send(produce_request(topic, {0: batch(b"v")}, timeout_ms=50))
     result = (await client.receive()).responses[0].partition_responses[0]
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert not partition_of(broker, topic).leader.ack_waiters.waiting
+    assert not partition_of(broker, topic).role.ack_waiters.waiting
     disk.open.set()
     assert (await produce(client, topic, b"next")).base_offset == 1
 
@@ -411,7 +411,7 @@ async def test_a_producer_that_leaves_while_waiting_leaves_no_waiter(
     client: Client, broker: InProcessBroker, disk: Disk
 ) -> None:
     topic = await create_topic(client, configs=FLUSH_EACH)
-    leader = partition_of(broker, topic).leader
+    leader = partition_of(broker, topic).role
     disk.open.clear()
     leaving = await Client.connect(broker.port)
     leaving.send(produce_request(topic, {0: batch(b"v")}))

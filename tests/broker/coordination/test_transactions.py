@@ -343,7 +343,7 @@ async def test_markers_of_an_administrator_end_a_hanging_transaction(
     topic = await create_topic(client)
     producer = await new_producer(client)
     await producer.send(topic, b"v")
-    epoch = broker.node.replicas.by_topic(topic.name, 0).leader.leader_epoch
+    epoch = broker.node.replicas.by_topic(topic.name, 0).leader_epoch
     topics = [WritableTxnMarkerTopic(topic.name, [0, 5])]
     marker = WritableTxnMarker(producer.producer_id, producer.producer_epoch, False, topics, epoch)
     answer = await client.call(WriteTxnMarkersRequest([marker]))

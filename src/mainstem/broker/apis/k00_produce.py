@@ -258,7 +258,7 @@ class Produce:
                     ErrorCode.INVALID_RECORD, "the request holds no record batch for this partition"
                 )
             if acks == _ACKS_ALL:
-                _check_enough_replicas(partition)
+                partition.check_enough_replicas()
             node = self._ctx.node
             assert isinstance(data.records, memoryview)
             if self._ctx.version < _ZSTD_SINCE and is_zstd(data.records):
@@ -359,9 +359,7 @@ class Produce:
             response.error_code = error
             response.error_message = error.message
             response.base_offset = -1
-        elif self._request.acks == _ACKS_ALL and not partition.leader.has_enough_replicas(
-            partition.log.config.min_insync_replicas
-        ):
+        elif self._request.acks == _ACKS_ALL and not partition.has_enough_replicas:
             response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         if not self.waiting and self._timer is not None:  # else some are not even appended
             self._timer.cancel()
@@ -381,12 +379,3 @@ class Produce:
         for partition in self.waiting:
             partition.remove_ack_waiter(self)
         self.waiting.clear()
-
-
-def _check_enough_replicas(partition: Partition) -> None:
-    needed = partition.log.config.min_insync_replicas
-    if not partition.leader.has_enough_replicas(needed):
-        raise KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"{partition} has {len(partition.leader.isr)} replicas in sync, min.insync.replicas is {needed}",
-        )

@@ -112,12 +112,12 @@ class Fetch:
         try:
             partition = self._find(asked)
             self._session.found(asked, partition)
-            partition.check_leader_epoch(asked.current_leader_epoch)
-            leader = partition.leader
+            partition.check_leader(asked.current_leader_epoch)
+            high_watermark = partition.high_watermark
             data = PartitionData(
                 partition_index=asked.partition,
-                high_watermark=leader.high_watermark,
-                last_stable_offset=partition.log.last_stable_offset(leader.high_watermark),
+                high_watermark=high_watermark,
+                last_stable_offset=partition.log.last_stable_offset(high_watermark),
                 log_start_offset=partition.log.log_start_offset,
                 aborted_transactions=[] if self._committed else None,
                 records=b"",
@@ -189,8 +189,9 @@ class Fetch:
         )
         names_leader = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
         if names_leader and asked.found is not None:
-            leader = asked.found.leader
-            data.current_leader = LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.leader_epoch)
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=asked.found.role.leader_id, leader_epoch=asked.found.leader_epoch
+            )
         return data
 
     # ---- answering

@@ -71,7 +71,7 @@ def _list_partition(
         if part.timestamp < 0 and ctx.version < _SERVED_SINCE.get(part.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.node.replicas.by_topic(topic, part.partition_index)
-        partition.check_leader_epoch(part.current_leader_epoch)
+        partition.check_leader(part.current_leader_epoch)
         found = _find_offset(partition, part.timestamp, request.isolation_level == _READ_COMMITTED)
     except KafkaError as error:
         answer.error_code = error.code
@@ -83,10 +83,10 @@ def _list_partition(
 
 def _find_offset(partition: Partition, timestamp: int, read_committed: bool) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch) of what was asked for, or None when there is no such record."""
-    log, leader = partition.log, partition.leader
-    end_offset = partition.last_stable_offset if read_committed else leader.high_watermark
+    log = partition.log
+    end_offset = partition.last_stable_offset if read_committed else partition.high_watermark
     if timestamp == LATEST:
-        return -1, end_offset, leader.leader_epoch
+        return -1, end_offset, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

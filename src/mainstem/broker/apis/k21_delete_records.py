@@ -36,12 +36,13 @@ def _delete(ctx: RequestContext, topic: str, part: DeleteRecordsPartition) -> De
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
         partition = ctx.node.replicas.by_topic(topic, part.partition_index)
+        partition.check_leader()
         log = partition.log
         if log.config.compact and not log.config.delete:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only; its records cannot be deleted"
             )
-        high_watermark = partition.leader.high_watermark
+        high_watermark = partition.high_watermark
         offset = high_watermark if part.offset == _HIGH_WATERMARK else part.offset
         if offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {part.offset} is negative")

@@ -53,8 +53,8 @@ def _topic_problem(ctx: RequestContext, topic: str) -> KafkaError | None:
 def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
-        log = ctx.node.replicas.by_topic(topic, index).log
-        log.health.check()
+        partition = ctx.node.replicas.by_topic(topic, index)
+        partition.check_leader()
     except KafkaError as error:
         answer.error_code = error.code
         return answer
@@ -67,6 +67,6 @@ def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=producer.current_txn_start_offset,
         )
-        for producer in log.producers()
+        for producer in partition.log.producers()
     ]
     return answer

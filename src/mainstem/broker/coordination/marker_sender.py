@@ -50,8 +50,7 @@ def write_marker(
         partition = node.replicas.by_topic(topic, index)
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker needs a producer id and an epoch")
-        if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
+        partition.check_enough_replicas()
         if topic == CONSUMER_OFFSETS:
             node.groups.write_marker(index, *marker)  # the offsets in the transaction count from here on
         else:

@@ -227,7 +227,7 @@ class CoordinatorShell(Generic[M]):
             shard is None
             or shard.loading is not None
             or shard.records
-            or shard.partition.leader.high_watermark < shard.end_offset
+            or shard.partition.high_watermark < shard.end_offset
         ):
             return False
         return event(shard.machine, self._now_ms())
@@ -260,7 +260,7 @@ class CoordinatorShell(Generic[M]):
         effects.undo.clear()
         if effects.replies:
             replies, effects.replies = effects.replies, []
-            if shard.records or shard.partition.leader.high_watermark < shard.end_offset:
+            if shard.records or shard.partition.high_watermark < shard.end_offset:
                 shard.replies += replies
                 if not shard.records:
                     self._deliver_when_committed(shard)
@@ -356,7 +356,7 @@ class CoordinatorShell(Generic[M]):
         partition = shard.partition
         batch = build_batch_of_pairs(records, now_ms, self._codec)
         try:
-            _check_replicas(partition)
+            partition.check_enough_replicas()
             result = partition.append(batch, now_ms, Origin.COORDINATOR)
         except KafkaError as error:
             self._append_failed(shard, undo, error)
@@ -377,7 +377,7 @@ class CoordinatorShell(Generic[M]):
         now_ms = self._node.clock.now_ms()
         batch = build_batch_of_pairs(effects.records, now_ms, self._codec, transaction[:2])
         try:
-            _check_replicas(partition)
+            partition.check_enough_replicas()
             result = partition.append(batch, now_ms, Origin.COORDINATOR, guard=transaction.guard)
         except KafkaError as error:
             self._append_failed(shard, [], error)
@@ -407,7 +407,7 @@ class CoordinatorShell(Generic[M]):
         if shard.records:
             self._flush(shard)
             self._after_event(shard)  # if it failed, what was undone may have left answers and timers
-        _check_replicas(partition)
+        partition.check_enough_replicas()
         now_ms = self._node.clock.now_ms()
         result = partition.append_marker(
             producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version
@@ -437,7 +437,7 @@ class CoordinatorShell(Generic[M]):
     def _deliver_when_committed(self, shard: Shard[M]) -> None:
         replies, shard.replies = shard.replies, []
         partition = shard.partition
-        if partition.leader.high_watermark >= shard.end_offset:
+        if partition.high_watermark >= shard.end_offset:
             _reply(replies)
         elif replies:
             partition.add_ack_waiter(shard.end_offset - 1, -1, _Committed(self, shard, replies))
@@ -466,11 +466,6 @@ class _Committed(Generic[M]):
             self._shell.not_committed(self._shard, self._replies, error)
         else:
             _reply(self._replies)
-
-
-def _check_replicas(partition: Partition) -> None:
-    if not partition.leader.has_enough_replicas(partition.log.config.min_insync_replicas):
-        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition} has too few replicas in sync")
 
 
 def _reply(replies: list[tuple[Token, Any]]) -> None:

@@ -114,7 +114,7 @@ class LogCleaner:
         if not log.config.compact or log.health.failure is not None:
             return None
         offset = self._checkpoint.offset_of(log)
-        return examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
+        return examine(log, offset, partition.high_watermark, self._node.clock.now_ms())
 
     def clean_offset_of(self, log: Log) -> int | None:
         """Up to where a log is clean; None when it was never cleaned."""
@@ -246,7 +246,7 @@ class LogCleaner:
             return None
         offset = self._checkpoint.offset_of(log)
         try:
-            candidate = examine(log, offset, partition.leader.high_watermark, self._node.clock.now_ms())
+            candidate = examine(log, offset, partition.high_watermark, self._node.clock.now_ms())
         except (OSError, ValueError) as error:
             self._give_up(log, f"its segments cannot be examined: {error}")
             return None

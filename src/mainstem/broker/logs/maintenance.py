@@ -97,7 +97,7 @@ class Maintenance:
         log.flush_end(work, self._node.clock.now_ms())
 
     async def _checkpoint_high_watermarks(self) -> None:
-        offsets = {(p.topic, p.index): p.leader.high_watermark for p in self._node.replicas.all()}
+        offsets = {(p.topic, p.index): p.high_watermark for p in self._node.replicas.all()}
         if offsets != self._high_watermarks:
             self._high_watermarks = offsets
             self._node.log_manager.checkpoint_high_watermarks(offsets, sync=False)

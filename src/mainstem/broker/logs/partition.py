@@ -1,7 +1,8 @@
-"""One partition that this node leads: its log, its leader state, and the waking of whoever waits for either.
+"""One partition of this node: its log, the node's role in it, and the waking of whoever waits for either.
 
-The log does the I/O, the leader state decides; this object connects the two and keeps fsync off the event
-loop.
+The log does the I/O, the role decides; this object connects the two and keeps fsync off the event loop. The
+role follows the metadata: whoever leads the partition appends and is read from, and everybody else refuses.
+A change of it fails those who wait before anything that they wait for can be cut off.
 """
 
 import asyncio
@@ -9,9 +10,12 @@ import logging
 from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
+from mainstem.cluster.image import PartitionImage
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.replication.leader_state import LeaderState
+from mainstem.replication.roles import Follower, Offline
+from mainstem.storage.errors import storage_error
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.incoming.validation import Prepared
 from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
@@ -37,9 +41,7 @@ class Subscriber(Protocol):
 
 
 class Partition:
-    """A led partition. `read`, `append` and `leader` are the whole of its interface to the request
-    handlers.
-    """
+    """A partition of which this node has a replica. Before the metadata says who leads it, it follows."""
 
     __slots__ = (
         "_flush_running",
@@ -48,9 +50,13 @@ class Partition:
         "_loop",
         "bytes_out",
         "deleted",
+        "has_enough_replicas",
+        "high_watermark",
         "index",
-        "leader",
+        "leader_epoch",
         "log",
+        "node_id",
+        "role",
         "subscribers",
         "topic",
         "topic_id",
@@ -62,14 +68,22 @@ class Partition:
         topic_id: bytes,
         index: int,
         log: Log,
-        leader: LeaderState[AckWaiter],
         loop: asyncio.AbstractEventLoop,
+        *,
+        node_id: int,
+        high_watermark: int = 0,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log = log
-        self.leader = leader
+        self.node_id = node_id
+        self.role: LeaderState[AckWaiter] | Follower | Offline = Follower(-1)
+        self.leader_epoch = -1
+        # As it was when it was last written down; the log may have been cut since.
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        # Whether an append that all replicas in sync must have is accepted. Always false but on the leader.
+        self.has_enough_replicas = False
         self.deleted = False
         self.bytes_out = 0  # what fetches were given
         # Each hears of one move: it subscribes again when it has looked. Whoever lags costs nothing.
@@ -78,7 +92,7 @@ class Partition:
         self._flush_wanted = 0
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_running = False
-        log.high_watermark_moved(leader.high_watermark)
+        log.high_watermark_moved(self.high_watermark)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -94,15 +108,22 @@ class Partition:
         """Append one batch as the leader. It is committed at once unless an fsync is due first. A batch that
         begins a transaction here needs the guard from `needs_verification`.
         """
-        leader = self.leader
+        leader = self.role
+        if not isinstance(leader, LeaderState):
+            raise self._refusal()
         result = self.log.append_as_leader(
-            records, leader.leader_epoch, now_ms, origin=origin, guard=guard, prepared=prepared
+            records, self.leader_epoch, now_ms, origin=origin, guard=guard, prepared=prepared
         )
         end_offset = result.last_offset + 1
         if result.flush_needed or self._flush_wanted > leader.local_end_offset:
             self._flush_after(result)
-        elif end_offset > leader.local_end_offset and leader.local_log_advanced(end_offset):
-            self._high_watermark_moved()
+        elif end_offset > leader.local_end_offset:
+            committed = leader.local_log_advanced(end_offset)
+            if committed > self.high_watermark:
+                self.high_watermark = committed
+                if self.subscribers:
+                    self.tell_subscribers()
+                self._acknowledge(leader)
         return result
 
     def append_marker(
@@ -115,21 +136,20 @@ class Partition:
         transaction_version: int = 2,
     ) -> AppendResult:
         """End a producer's transaction. Readers of committed records go on when the marker is committed."""
-        leader = self.leader
+        leader = self._leading()
         result = self.log.append_marker(
             producer_id,
             producer_epoch,
             coordinator_epoch,
             commit,
-            leader.leader_epoch,
+            self.leader_epoch,
             now_ms,
             transaction_version=transaction_version,
         )
         if result.flush_needed or self._flush_wanted > leader.local_end_offset:
             self._flush_after(result)
-        elif leader.local_log_advanced(result.last_offset + 1):
-            self.log.high_watermark_moved(leader.high_watermark)
-            self._high_watermark_moved()
+        else:
+            self._committed_to(leader, leader.local_log_advanced(result.last_offset + 1))
         return result
 
     def needs_verification(
@@ -146,7 +166,7 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """Up to where readers of committed records may read."""
-        return self.log.last_stable_offset(self.leader.high_watermark)
+        return self.log.last_stable_offset(self.high_watermark)
 
     @property
     def is_flushing(self) -> bool:
@@ -158,28 +178,100 @@ class Partition:
         """Whether an append is committed when it returns: no other replica and no fsync to wait for."""
         config = self.log.config
         return (
-            len(self.leader.isr) == 1
+            isinstance(self.role, LeaderState)
+            and len(self.role.isr) == 1
             and config.min_insync_replicas <= 1
             and config.flush_messages == _NEVER
             and config.flush_ms == _NEVER
         )
 
-    def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a client whose idea of the leader epoch differs from ours; -1 means that it has none."""
-        if epoch < 0 or epoch == self.leader.leader_epoch:
-            return
-        code = (
-            ErrorCode.FENCED_LEADER_EPOCH
-            if epoch < self.leader.leader_epoch
-            else ErrorCode.UNKNOWN_LEADER_EPOCH
+    def check_leader(self, epoch: int = -1) -> None:
+        """Refuse a client that asks the wrong broker, or whose idea of the leader epoch differs from ours; -1
+        means that it has none.
+        """
+        if epoch >= 0 and epoch != self.leader_epoch and not isinstance(self.role, Offline):
+            code = (
+                ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+            raise KafkaError(code, f"{self} is at leader epoch {self.leader_epoch}, not {epoch}")
+        if not isinstance(self.role, LeaderState):
+            raise self._refusal()
+
+    def check_enough_replicas(self) -> None:
+        """Refuse what all replicas in sync must have while they are fewer than `min.insync.replicas`."""
+        if not self.has_enough_replicas:
+            in_sync, needed = len(self._leading().isr), self.log.config.min_insync_replicas
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {in_sync} replicas in sync, min.insync.replicas is {needed}",
+            )
+
+    def _leading(self) -> LeaderState[AckWaiter]:
+        if not isinstance(self.role, LeaderState):
+            raise self._refusal()
+        return self.role
+
+    def _refusal(self) -> KafkaError:
+        """Why this broker does not serve the partition."""
+        if isinstance(self.role, Offline):
+            return storage_error(self.role.reason)
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self} is led by broker {self.role.leader_id}, not this one"
         )
-        raise KafkaError(code, f"{self} is at leader epoch {self.leader.leader_epoch}, not {epoch}")
+
+    # ---- the role
+
+    def take_role(self, part: PartitionImage) -> None:
+        """The metadata says who leads the partition, in which epoch, and which replicas are in sync."""
+        assert part.leader_epoch >= self.leader_epoch, "leader epochs never go back"
+        is_new_epoch = part.leader_epoch > self.leader_epoch
+        self.leader_epoch = part.leader_epoch
+        if isinstance(self.role, Offline):
+            self.role = Offline(part.leader, self.role.reason)
+        elif part.leader == self.node_id:
+            self._lead(part.isr, is_new_epoch)
+        else:
+            self._leave(Follower(part.leader), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def go_offline(self, reason: str) -> None:
+        """The log cannot be used any more before the next start of the node."""
+        self._leave(Offline(self.role.leader_id, reason), ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _lead(self, isr: tuple[int, ...], is_new_epoch: bool) -> None:
+        """Lead from the log's end on, or go on: whoever waits for followers or an fsync then still does."""
+        if is_new_epoch:
+            self.log.assign_epoch(self.leader_epoch)
+        if isinstance(self.role, LeaderState):
+            leader = self.role
+            leader.take_isr(isr)
+        else:
+            leader = self.role = LeaderState(self.node_id, isr, self.log.log_end_offset)
+        self._count_replicas()
+        self._committed_to(leader, leader.committed_end_offset())
+        if is_new_epoch:
+            self.tell_subscribers()  # those of the epoch before must hear of the new one
+
+    def _leave(self, role: Follower | Offline, error: ErrorCode) -> None:
+        former, self.role = self.role, role
+        self._count_replicas()
+        if isinstance(former, LeaderState):
+            for waiter in former.take_all_waiters():
+                waiter.acknowledged(self, error)
+        self.tell_subscribers()
+
+    def _count_replicas(self) -> None:
+        self.has_enough_replicas = isinstance(self.role, LeaderState) and self.role.has_enough_replicas(
+            self.log.config.min_insync_replicas
+        )
+
+    # ---- settings
 
     def update_config(self, config: LogConfig) -> None:
         """Take new settings of the log, which hold from now on."""
         if config is self.log.config:
             return
         self.log.update_config(config)
+        self._count_replicas()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
@@ -194,16 +286,16 @@ class Partition:
 
     def is_committed(self, last_offset: int, acks: int) -> bool:
         """Whether a produce with these `acks` may be answered for a batch that ends at `last_offset`."""
-        leader = self.leader
-        return last_offset < (leader.local_end_offset if acks == 1 else leader.high_watermark)
+        return last_offset < (self._leading().local_end_offset if acks == 1 else self.high_watermark)
 
     def add_ack_waiter(self, last_offset: int, acks: int, waiter: AckWaiter) -> None:
-        waiters = self.leader.local_waiters if acks == 1 else self.leader.ack_waiters
-        waiters.add(last_offset + 1, waiter)
+        leader = self._leading()
+        (leader.local_waiters if acks == 1 else leader.ack_waiters).add(last_offset + 1, waiter)
 
     def remove_ack_waiter(self, waiter: AckWaiter) -> None:
-        self.leader.local_waiters.remove(waiter)
-        self.leader.ack_waiters.remove(waiter)
+        if isinstance(self.role, LeaderState):
+            self.role.local_waiters.remove(waiter)
+            self.role.ack_waiters.remove(waiter)
 
     def read(
         self, offset: int, max_bytes: int, min_one_message: bool, read_committed: bool = False
@@ -211,7 +303,9 @@ class Partition:
         """Batches from the one that holds `offset`; an empty result at the high watermark, or at the last
         stable offset when only ended transactions are wanted.
         """
-        end_offset = self.leader.high_watermark
+        if not isinstance(self.role, LeaderState):
+            raise self._refusal()
+        end_offset = self.high_watermark
         if read_committed:
             end_offset = self.log.last_stable_offset(end_offset)
         return self.log.read(offset, max_bytes, end_offset, min_one_message)
@@ -227,19 +321,26 @@ class Partition:
         self.deleted = True
         if self._flush_timer is not None:
             self._flush_timer.cancel()
-        self.fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._fail_waiters(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self.tell_subscribers()
 
-    def fail_waiters(self, error: ErrorCode) -> None:
-        for waiter in self.leader.local_waiters.take_all() + self.leader.ack_waiters.take_all():
-            waiter.acknowledged(self, error)
+    def _fail_waiters(self, error: ErrorCode) -> None:
+        if isinstance(self.role, LeaderState):
+            for waiter in self.role.take_all_waiters():
+                waiter.acknowledged(self, error)
 
-    def _high_watermark_moved(self) -> None:
-        leader = self.leader
-        if self.subscribers:
-            self.tell_subscribers()
+    def _committed_to(self, leader: LeaderState[AckWaiter], end_offset: int) -> None:
+        """Move the high watermark, which never goes back, and wake whoever waits for it or for an fsync."""
+        if end_offset > self.high_watermark:
+            self.high_watermark = end_offset
+            self.log.high_watermark_moved(end_offset)
+            if self.subscribers:
+                self.tell_subscribers()
+        self._acknowledge(leader)
+
+    def _acknowledge(self, leader: LeaderState[AckWaiter]) -> None:
         if leader.ack_waiters.waiting or leader.local_waiters.waiting:
-            for waiter in leader.take_acknowledged():
+            for waiter in leader.take_acknowledged(self.high_watermark):
                 waiter.acknowledged(self, ErrorCode.NONE)
 
     # ---- fsync off the loop
@@ -269,19 +370,21 @@ class Partition:
         if error is not None:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             logger.error("cannot flush %s: %s", self, error)
-            self.fail_waiters(code)
+            self._fail_waiters(code)
             return
         if self.deleted:
             return
         self.log.flush_end(work)
+        leader = self.role
+        if not isinstance(leader, LeaderState):
+            return
         if work.target < self._flush_wanted:
             end_offset = work.target
             try:
                 self._start_flush()  # more was appended meanwhile that demands an fsync of its own
             except KafkaError as offline:
-                self.fail_waiters(offline.code)
+                self._fail_waiters(offline.code)
         else:
             end_offset = self.log.log_end_offset
-        self.leader.local_log_advanced(max(end_offset, self.leader.local_end_offset))
-        self.log.high_watermark_moved(self.leader.high_watermark)
-        self._high_watermark_moved()
+        committed = leader.local_log_advanced(max(end_offset, leader.local_end_offset))
+        self._committed_to(leader, committed)

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mainstem.broker.clock import Clock
-from mainstem.broker.logs.partition import AckWaiter, Partition
+from mainstem.broker.logs.partition import Partition
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
 from mainstem.config import BrokerConfig, LogConfig, topic_log_config
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
 
@@ -38,6 +37,8 @@ class Replicas:
         self._clock = clock
         self._node_id = node_id
         self._log_manager = log_manager
+        # As they were written down before the node started; a log that is made later begins with none.
+        self._high_watermarks = log_manager.high_watermarks()
         # None stands for a partition whose log could not be made: there was no room, or it may be in a
         # directory that is offline. It is tried again when somebody asks for it.
         self._by_name: dict[str, list[Partition | None]] = {}
@@ -167,8 +168,7 @@ class Replicas:
             partitions[part.partition] = self._new_partition(topic, part, config, is_new)
             return True
         known.update_config(config)
-        known.leader.leader_epoch = part.leader_epoch
-        known.leader.isr = part.isr
+        known.take_role(part)
         return False
 
     def _new_partition(
@@ -183,11 +183,17 @@ class Replicas:
             is_new=is_new,
             directory_id=directory_of(part, self._node_id),
         )
-        log.assign_epoch(part.leader_epoch)
-        leader: LeaderState[AckWaiter] = LeaderState(
-            self._node_id, part.leader_epoch, part.replicas, part.isr, log.log_end_offset
+        partition = Partition(
+            topic.name,
+            topic.topic_id,
+            part.partition,
+            log,
+            self._loop,
+            node_id=self._node_id,
+            high_watermark=self._high_watermarks.get((topic.name, part.partition), 0),
         )
-        return Partition(topic.name, topic.topic_id, part.partition, log, leader, self._loop)
+        partition.take_role(part)
+        return partition
 
     def _remove(self, topic_id: bytes) -> None:
         partitions = self._by_id.pop(topic_id, None)

@@ -19,7 +19,7 @@ async def remove_old_segments(node: "Node", partition: Partition) -> None:
         return
     now_ms = node.clock.now_ms()
     try:
-        removed = partition.log.delete_old_segments(now_ms, partition.leader.high_watermark)
+        removed = partition.log.delete_old_segments(now_ms, partition.high_watermark)
     except KafkaError as error:
         logger.error("cannot remove old segments of %s: %s", partition, error)
         return

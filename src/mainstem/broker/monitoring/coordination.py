@@ -51,7 +51,7 @@ def _lags(node: "Node", lag: Family, labels: str, topic: str, offsets: "TopicOff
         partition = node.replicas.find(topic, index)
         if partition is None:
             continue  # it was deleted, or another node leads it and knows its end
-        log, end_offset = partition.log, partition.leader.high_watermark
+        log, end_offset = partition.log, partition.high_watermark
         behind = partition_lag(committed.offset, log.log_start_offset, end_offset, None, 0).records
         if behind is not None:
             lag.add(behind, f'{labels},partition="{index}"')

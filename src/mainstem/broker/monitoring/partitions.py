@@ -57,7 +57,7 @@ def partitions(node: "Node") -> Collector:
             segments.add(len(log.bases), labels)
             start.add(log.log_start_offset, labels)
             end.add(log.log_end_offset, labels)
-            high_watermark = partition.leader.high_watermark
+            high_watermark = partition.high_watermark
             kept_back = high_watermark - log.last_stable_offset(high_watermark)
             if kept_back:
                 unstable.add(kept_back, labels)

@@ -1,0 +1,270 @@
+"""A partition's role: what a leader commits, and what becomes of those who wait when the role changes."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mainstem.broker.logs.partition import Partition
+from mainstem.cluster.image import PartitionImage
+from mainstem.config import LogConfig
+from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.replication.leader_state import LeaderState
+from mainstem.replication.roles import Follower, Offline
+from mainstem.storage.log import Log
+from tests.broker.harness import batch, eventually
+
+NODE = 1
+ACKS_ALL = -1
+
+
+class Waiter:
+    """A produce that waits."""
+
+    def __init__(self) -> None:
+        self.heard: list[ErrorCode] = []
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        self.heard.append(error)
+
+
+class Reader:
+    """A subscriber that counts what it is told of each of its subscriptions."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def partition_moved(self, subscription: Any) -> None:
+        self.heard.append(subscription)
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Log]]:
+    logs: list[Log] = []
+    yield logs
+    for log in logs:
+        log.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path, opened: list[Log]) -> Log:
+    """Three records of leader epoch 0."""
+    log = Log.open(tmp_path / "t-0", "t", 0, bytes(16), LogConfig(), now_ms=0)
+    opened.append(log)
+    log.append_as_leader(bytearray(batch(b"a", b"b", b"c", timestamp=1)), 0, 1)
+    return log
+
+
+def partition_of(log: Log, **options: Any) -> Partition:
+    return Partition("t", bytes(16), 0, log, asyncio.get_running_loop(), node_id=NODE, **options)
+
+
+def image(leader: int = NODE, epoch: int = 1, isr: tuple[int, ...] = (NODE,)) -> PartitionImage:
+    return PartitionImage(0, leader, epoch, 0, (1, 2, 3), isr)
+
+
+def append(partition: Partition, *values: bytes) -> int:
+    return partition.append(bytearray(batch(*values, timestamp=1)), 1).last_offset
+
+
+def append_and_wait(partition: Partition, acks: int = ACKS_ALL) -> Waiter:
+    waiter = Waiter()
+    last_offset = append(partition, b"v")
+    assert not partition.is_committed(last_offset, acks)
+    partition.add_ack_waiter(last_offset, acks, waiter)
+    return waiter
+
+
+def leading(partition: Partition) -> LeaderState[Any]:
+    assert isinstance(partition.role, LeaderState)
+    return partition.role
+
+
+def refusal(call: Any, *args: Any, **options: Any) -> ErrorCode:
+    with pytest.raises(KafkaError) as refused:
+        call(*args, **options)
+    return refused.value.code
+
+
+# ---- the high watermark
+
+
+@pytest.mark.parametrize(("written_down", "begins_at"), [(0, 1), (2, 2), (99, 3)])
+async def test_the_high_watermark_begins_where_it_was_written_down_within_the_log(
+    log: Log, written_down: int, begins_at: int
+) -> None:
+    log.advance_log_start_offset(1, 3)
+    assert partition_of(log, high_watermark=written_down).high_watermark == begins_at
+
+
+async def test_a_leader_without_followers_commits_all_that_it_has_at_once(log: Log) -> None:
+    partition = partition_of(log, high_watermark=2)
+    partition.take_role(image())
+    assert partition.high_watermark == 3
+    assert partition.is_committed(append(partition, b"d"), ACKS_ALL)
+    assert partition.high_watermark == 4
+
+
+async def test_with_followers_the_high_watermark_waits_for_them(log: Log) -> None:
+    partition = partition_of(log, high_watermark=2)
+    partition.take_role(image(isr=(NODE, 2)))
+    assert partition.high_watermark == 2
+    waiter = append_and_wait(partition)
+    assert partition.is_committed(3, 1), "acks=1 is about this broker alone"
+    assert partition.read(2, 1000, True).records is None, "what is not committed is not read"
+    partition.take_role(image(isr=(NODE,)))
+    assert (partition.high_watermark, waiter.heard) == (4, [ErrorCode.NONE])
+
+
+async def test_a_proposed_follower_counts_before_the_metadata_has_it(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image())
+    leading(partition).propose_isr((NODE, 2))
+    waiter = append_and_wait(partition)
+    assert partition.high_watermark == 3
+    partition.take_role(image(isr=(NODE, 2)))
+    assert (partition.high_watermark, waiter.heard) == (3, [])
+    partition.take_role(image(isr=(NODE,)))
+    assert (partition.high_watermark, waiter.heard) == (4, [ErrorCode.NONE])
+
+
+async def test_the_high_watermark_stays_when_another_broker_leads_and_when_this_one_does_again(
+    log: Log,
+) -> None:
+    partition = partition_of(log)
+    partition.take_role(image())
+    partition.take_role(image(leader=2, epoch=2))
+    assert partition.high_watermark == 3
+    partition.take_role(image(epoch=3, isr=(NODE, 2)))
+    assert partition.high_watermark == 3
+
+
+# ---- changes of the role
+
+
+async def test_until_the_metadata_says_who_leads_nobody_is_served(log: Log) -> None:
+    partition = partition_of(log)
+    assert (
+        refusal(partition.append, bytearray(batch(b"v", timestamp=1)), 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
+    assert refusal(partition.read, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.has_enough_replicas
+
+
+async def test_a_leader_that_becomes_a_follower_fails_those_who_wait(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(isr=(NODE, 2)))
+    waiter, reader = append_and_wait(partition), Reader()
+    partition.subscribers["it"] = reader
+    partition.take_role(image(leader=2, epoch=2, isr=(2, 3)))
+    assert partition.role == Follower(2)
+    assert waiter.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert reader.heard == ["it"]
+    assert (
+        refusal(partition.append, bytearray(batch(b"v", timestamp=1)), 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
+    assert refusal(partition.append_marker, 7, 0, 0, True, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(partition.check_enough_replicas) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(partition.read, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert log.log_end_offset == 4, "nothing was appended, and nothing is cut off by the change alone"
+
+
+async def test_a_follower_that_becomes_the_leader_appends_in_the_new_epoch(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(leader=2, epoch=4))
+    partition.take_role(image(epoch=5))
+    append(partition, b"d")
+    assert log.end_offset_for_epoch(0) == (0, 3)
+    assert log.end_offset_for_epoch(5) == (5, 4)
+    assert partition.high_watermark == 4
+
+
+async def test_the_same_leader_in_a_new_epoch_keeps_those_who_wait_and_tells_those_who_read(
+    log: Log,
+) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(isr=(NODE, 2)))
+    waiter, reader = append_and_wait(partition), Reader()
+    partition.subscribers["it"] = reader
+    partition.take_role(image(epoch=2, isr=(NODE, 2)))
+    assert (waiter.heard, reader.heard) == ([], ["it"])
+    partition.take_role(image(epoch=2, isr=(NODE,)))
+    assert waiter.heard == [ErrorCode.NONE]
+
+
+async def test_an_offline_partition_stays_so_whatever_the_metadata_says(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(isr=(NODE, 2)))
+    waiter, reader = append_and_wait(partition), Reader()
+    partition.subscribers["it"] = reader
+    partition.go_offline("the disk is on fire")
+    assert waiter.heard == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert reader.heard == ["it"]
+    partition.take_role(image(leader=2, epoch=2))
+    partition.take_role(image(epoch=3))
+    assert partition.role == Offline(NODE, "the disk is on fire")
+    with pytest.raises(KafkaError, match="the disk is on fire"):
+        append(partition, b"v")
+    assert refusal(partition.check_leader, 3) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(partition.check_leader, 2) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_an_fsync_that_ends_after_the_role_has_changed_answers_nobody(log: Log) -> None:
+    partition = partition_of(log)
+    partition.update_config(LogConfig(flush_messages=1))
+    partition.take_role(image())
+    waiter = append_and_wait(partition, acks=1)
+    partition.take_role(image(leader=2, epoch=2))
+    assert waiter.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    await eventually(lambda: not partition.is_flushing)
+    assert waiter.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert (log.recovery_point, partition.high_watermark) == (4, 3)
+
+
+async def test_whoever_waits_and_leaves_is_not_looked_for_in_another_role(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(isr=(NODE, 2)))
+    waiter = append_and_wait(partition)
+    partition.take_role(image(leader=2, epoch=2))
+    partition.remove_ack_waiter(waiter)
+    assert waiter.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+# ---- what look-ups answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "of_leader", "of_follower"),
+    [
+        (-1, None, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (5, None, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (4, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH),
+        (6, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_a_client_is_told_when_it_asks_the_wrong_broker_or_of_another_epoch(
+    log: Log, asked: int, of_leader: ErrorCode | None, of_follower: ErrorCode
+) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(epoch=5))
+    if of_leader is None:
+        partition.check_leader(asked)
+    else:
+        assert refusal(partition.check_leader, asked) == of_leader
+    follower = partition_of(log)
+    follower.take_role(image(leader=2, epoch=5))
+    assert refusal(follower.check_leader, asked) == of_follower
+
+
+async def test_min_insync_replicas_is_counted_anew_with_the_settings_and_with_the_metadata(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image())
+    partition.check_enough_replicas()
+    partition.update_config(LogConfig(min_insync_replicas=2))
+    assert refusal(partition.check_enough_replicas) == ErrorCode.NOT_ENOUGH_REPLICAS
+    partition.take_role(image(isr=(NODE, 3)))
+    partition.check_enough_replicas()
+    partition.take_role(image(isr=(NODE,)))
+    assert not partition.has_enough_replicas
