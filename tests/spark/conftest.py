@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.token_logins import serve_tokens
 from tests.support.spark import spark_session
+from tests.wire.token_logins import TokenEndpoint, serve_tokens
 
 
 @pytest.fixture(scope="session")
@@ -20,5 +20,5 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def token_endpoint() -> Iterator[str]:
     """Where a client with the right secret gets a token."""
-    with serve_tokens() as address:
-        yield address
+    with serve_tokens(TokenEndpoint()) as endpoint:
+        yield endpoint.url

@@ -1,6 +1,7 @@
 """TLS and SASL against Apache Kafka, which offers a port for each way."""
 
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,10 +23,21 @@ from tests.wire.secured_kafka import (
     PASSWORD,
     PLAIN_MODULE,
     SCRAM_MODULE,
+    TOKEN_MODULE,
     USER,
     quoted,
     secured_certificates,
     secured_ports,
+)
+from tests.wire.token_logins import (
+    SECRET,
+    TOKEN,
+    UNWANTED_TOKEN,
+    TokenEndpoint,
+    java_login,
+    serve_tokens,
+    token_text,
+    without_prefix,
 )
 
 pytestmark = pytest.mark.peer
@@ -178,3 +190,40 @@ def test_a_mechanism_that_the_broker_lacks_is_named(ports: dict[str, int]) -> No
         "sasl.password": PASSWORD,
     }
     assert "set sasl.mechanism to one of OAUTHBEARER" in refused(options)
+
+
+def token_options(ports: dict[str, int], login: dict[str, str]) -> dict[str, str]:
+    return {"bootstrap.servers": f"127.0.0.1:{ports['TOKEN']}"} | without_prefix(login)
+
+
+def test_tokens_of_an_endpoint_are_asked_for_once(ports: dict[str, int]) -> None:
+    with serve_tokens(TokenEndpoint()) as endpoint:
+        for _ in range(2):
+            exchange(token_options(ports, java_login(endpoint.url, SECRET)), ports)
+    assert len(endpoint.asked) == 1
+
+
+def test_tokens_of_a_file_and_unsecured_ones(ports: dict[str, int], tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(token_text())
+    bare = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    exchange(token_options(ports, bare | {"sasl.oauthbearer.token.endpoint.url": path.as_uri()}), ports)
+    module = f'{TOKEN_MODULE} required unsecuredLoginStringClaim_sub="alice";'
+    exchange(token_options(ports, bare | {"sasl.jaas.config": module}), ports)
+    exchange(token_options(ports, TOKEN), ports)
+
+
+def test_a_token_that_the_broker_refuses_is_told_with_its_status(ports: dict[str, int]) -> None:
+    text = refused(token_options(ports, UNWANTED_TOKEN))
+    assert "does not accept the token of 'alice' with SASL OAUTHBEARER" in text
+    assert '{"status":"invalid_token"}' in text
+
+
+def test_a_refused_token_is_replaced_for_the_next_connection(ports: dict[str, int], tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("not.a.token")
+    bare = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    options = token_options(ports, bare | {"sasl.oauthbearer.token.endpoint.url": path.as_uri()})
+    assert "does not accept the token with SASL OAUTHBEARER" in refused(options)
+    path.write_text(token_text())
+    exchange(options, ports)

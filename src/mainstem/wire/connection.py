@@ -16,7 +16,7 @@ from mainstem.wire.core import Answer, Close, ConnectionCore, Effect, Ready, Sen
 from mainstem.wire.errors import ConnectionLost, SecurityError
 from mainstem.wire.frames import ReceiveBuffer
 from mainstem.wire.mechanisms import Mechanism, mechanism_of
-from mainstem.wire.options import ClientOptions
+from mainstem.wire.options import ClientOptions, OAuthBearerOptions
 
 # A read may wait a little longer than what is left for its answer.
 _TIMEOUT_KEPT = 0.95
@@ -35,8 +35,12 @@ class Connection:
             self._carry_out(self._core.connected(time.monotonic()))
             while not self._core.is_ready:
                 self._wait()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, SecurityError) and isinstance(options.sasl, OAuthBearerOptions):
+                from mainstem.wire.tokens import login_of
+
+                login_of(options.sasl.source).forget()  # what was refused is not shown again
             raise
 
     def close(self) -> None:
@@ -187,5 +191,5 @@ def _mechanism(options: ClientOptions) -> Mechanism | None:
     if not options.uses_sasl:
         return None
     if options.sasl is None:
-        raise SecurityError(f"{options.security_protocol} needs a user and a password")
+        raise SecurityError(f"{options.security_protocol} needs a login (sasl.mechanism)")
     return mechanism_of(options.sasl)

@@ -52,6 +52,10 @@ class SecurityError(WireError):
     """The broker and this client do not accept each other: certificates, mechanism, or user and password."""
 
 
+class TokenUnavailable(SecurityError):
+    """Whoever gives tokens does not do so now. Another attempt may do."""
+
+
 class NotServed(WireError):
     """The broker has no version of an API that this client knows."""
 

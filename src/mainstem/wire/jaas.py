@@ -1,4 +1,4 @@
-"""Java's `sasl.jaas.config`: the user and password out of one login module's line.
+"""Java's `sasl.jaas.config`: the options of one login module.
 
 Errors never quote the text, because it holds the password.
 """
@@ -6,7 +6,6 @@ Errors never quote the text, because it holds the password.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from mainstem.wire.errors import InvalidOption, UnsupportedOption
 
@@ -19,39 +18,31 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
-_MODULES = ("PlainLoginModule", "ScramLoginModule")
+PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
+TOKEN_MODULE = "OAuthBearerLoginModule"
 _EXAMPLE = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="USER" password="PASSWORD";'
 )
 
 
-class Login(NamedTuple):
-    """What a login module was given."""
-
-    user: str | None
-    password: str | None
-
-    def __repr__(self) -> str:
-        return f"Login(user={self.user!r})"
-
-
-def parse_jaas(text: str) -> Login:
-    """The user and password of a configuration with one login module."""
+def parse_jaas(text: str, modules: tuple[str, ...]) -> dict[str, str]:
+    """The options of a configuration with one login module, which has to be one of these."""
     words = _words(text)
     if len(words) < 3 or words[1].lower() not in _FLAGS or words[-1] != ";" or words.count(";") != 1:
         raise InvalidOption(f"sasl.jaas.config cannot be read: write it as {_EXAMPLE}")
     module = words[0].rpartition(".")[2]
-    if module not in _MODULES:
+    if module not in modules:
         raise UnsupportedOption(
-            f"the login module {module} of sasl.jaas.config is not supported; use {' or '.join(_MODULES)}"
+            f"the login module {module} of sasl.jaas.config is not supported with this SASL mechanism; "
+            f"use {' or '.join(modules)}"
         )
     given = words[2:-1]
-    values = dict(zip(given[0::3], given[2::3], strict=False))
     if len(given) % 3 or any(sign != "=" for sign in given[1::3]):
         raise InvalidOption(f"sasl.jaas.config cannot be read: write it as {_EXAMPLE}")
+    values = dict(zip(given[0::3], given[2::3], strict=True))
     if values.get("tokenauth", "false").lower() == "true":
         raise UnsupportedOption("delegation tokens are not supported: take tokenauth out of sasl.jaas.config")
-    return Login(values.get("username"), values.get("password"))
+    return values
 
 
 class _Sign(str):

@@ -12,22 +12,27 @@ from typing import cast, get_args
 
 from mainstem.nearest import did_you_mean
 from mainstem.wire.errors import Address, InvalidOption, UnsupportedOption
-from mainstem.wire.jaas import parse_jaas
-from mainstem.wire.options import ClientOptions, Mechanism, SaslOptions, SecurityProtocol, TlsOptions
+from mainstem.wire.jaas import PASSWORD_MODULES, parse_jaas
+from mainstem.wire.options import (
+    ClientOptions,
+    OAuthBearerOptions,
+    PasswordMechanism,
+    SaslOptions,
+    SecurityProtocol,
+    TlsOptions,
+)
 from mainstem.wire.tls_options import TLS_OPTIONS, tls_options
 
-_SASL_OPTIONS = frozenset(
+_PASSWORD_OPTIONS = frozenset(
     {"sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config", "sasl.username", "sasl.password"}
 )
 # Settings of mechanisms that are not used then, and of how Java logs in: nothing here depends on them.
 _PASSED_OVER = re.compile(
-    r"sasl\.(kerberos|oauthbearer|login\.(refresh|retry|connect|read))\..*|sasl\.login\.(connect|read)\.timeout\.ms"
+    r"(enable\.)?sasl\.(kerberos|oauthbearer)\..*|https\..*"
+    r"|sasl\.login\.((refresh|retry|connect|read)\..*|(connect|read)\.timeout\.ms)"
 )
+_SECURITY_PREFIXES = ("sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "security.providers")
 _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?(?:\[([0-9a-fA-F:.%]+)\]|([0-9a-zA-Z\-%._]+)):([0-9]+)")
-_INSTEAD = {
-    "GSSAPI": "set sasl.mechanism to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
-    "OAUTHBEARER": "set sasl.mechanism to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
-}
 _NUMBERS = {
     "request.timeout.ms": "request_timeout_ms",
     "default.api.timeout.ms": "api_timeout_ms",
@@ -43,13 +48,14 @@ def from_kafka_options(options: Mapping[str, str]) -> ClientOptions:
     if protocol not in get_args(SecurityProtocol):
         known = ", ".join(get_args(SecurityProtocol))
         raise InvalidOption(f"security.protocol is {protocol!r}, it has to be one of {known}")
-    _refuse_unknown(options)
+    is_oauth = protocol.startswith("SASL") and _mechanism(options) == "OAUTHBEARER"
+    _refuse_unknown(options, is_oauth=is_oauth)
     return ClientOptions(
         bootstrap_servers=parse_addresses(options.get("bootstrap.servers", "")),
         client_id=options.get("client.id", "") or "mainstem",
         security_protocol=cast("SecurityProtocol", protocol),
         tls=tls_options(options) if protocol.endswith("SSL") else TlsOptions(),
-        sasl=_sasl(options) if protocol.startswith("SASL") else None,
+        sasl=_sasl(options, _mechanism(options)) if protocol.startswith("SASL") else None,
         **{field: _number(options, name) for name, field in _NUMBERS.items() if name in options},
     )
 
@@ -67,12 +73,14 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _refuse_unknown(options: Mapping[str, str]) -> None:
+def _refuse_unknown(options: Mapping[str, str], *, is_oauth: bool) -> None:
+    known = _PASSWORD_OPTIONS | TLS_OPTIONS
+    if is_oauth:
+        from mainstem.wire.oauth_options import OAUTH_OPTIONS
+
+        known |= OAUTH_OPTIONS
     for name in options:
-        if not name.startswith(("sasl.", "ssl.", "enable.ssl.", "security.providers")):
-            continue
-        known = _SASL_OPTIONS | TLS_OPTIONS
-        if name not in known and not _PASSED_OVER.fullmatch(name):
+        if name.startswith(_SECURITY_PREFIXES) and name not in known and not _PASSED_OVER.fullmatch(name):
             raise UnsupportedOption(f"{name} is not supported{did_you_mean(name, known)}; leave it out")
 
 
@@ -83,19 +91,28 @@ def _number(options: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _sasl(options: Mapping[str, str]) -> SaslOptions:
+def _mechanism(options: Mapping[str, str]) -> str:
     # Java takes GSSAPI where nothing is said.
-    mechanism = (options.get("sasl.mechanism") or options.get("sasl.mechanisms") or "GSSAPI").upper()
-    if mechanism not in get_args(Mechanism):
-        instead = _INSTEAD.get(mechanism, _INSTEAD["GSSAPI"])
-        raise UnsupportedOption(f"the SASL mechanism {mechanism} is not supported; {instead}")
+    return (options.get("sasl.mechanism") or options.get("sasl.mechanisms") or "GSSAPI").strip().upper()
+
+
+def _sasl(options: Mapping[str, str], mechanism: str) -> SaslOptions | OAuthBearerOptions:
+    if mechanism == "OAUTHBEARER":
+        from mainstem.wire.oauth_options import oauth_options  # not at import: it needs HTTP and TLS
+
+        return oauth_options(options)
+    if mechanism not in get_args(PasswordMechanism):
+        known = ", ".join(get_args(PasswordMechanism))
+        raise UnsupportedOption(
+            f"the SASL mechanism {mechanism} is not supported; set sasl.mechanism to {known} or OAUTHBEARER"
+        )
     user, password = options.get("sasl.username"), options.get("sasl.password")
     if "sasl.jaas.config" in options:
-        login = parse_jaas(options["sasl.jaas.config"])
-        user, password = login.user or user, login.password or password
+        login = parse_jaas(options["sasl.jaas.config"], PASSWORD_MODULES)
+        user, password = login.get("username") or user, login.get("password") or password
     if not user or password is None:
         raise InvalidOption(
             f"SASL {mechanism} needs a user and a password: set sasl.jaas.config to "
             '\'...LoginModule required username="..." password="...";\', or sasl.username and sasl.password'
         )
-    return SaslOptions(cast("Mechanism", mechanism), user, password)
+    return SaslOptions(cast("PasswordMechanism", mechanism), user, password)

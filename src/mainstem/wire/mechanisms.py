@@ -4,13 +4,16 @@ broker's refusal means.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mainstem.protocol.apis.k17_sasl_handshake import SaslHandshakeResponse
 from mainstem.protocol.apis.k36_sasl_authenticate import SaslAuthenticateResponse
 from mainstem.protocol.errors import ErrorCode
-from mainstem.wire.errors import error_code
-from mainstem.wire.options import SaslOptions
+from mainstem.wire.errors import SecurityError, error_code
+from mainstem.wire.options import OAuthBearerOptions, SaslOptions
+
+if TYPE_CHECKING:
+    from mainstem.wire.tokens import Token
 
 
 class Mechanism(Protocol):
@@ -65,8 +68,36 @@ class Scram:
         return self._client.final(answer)
 
 
-def mechanism_of(options: SaslOptions) -> Mechanism:
-    """What these options want, for one connection."""
+class OAuthBearer:
+    """RFC 7628: a token, which the broker takes, or refuses with a status in JSON."""
+
+    name = "OAUTHBEARER"
+
+    def __init__(self, token: Token, extensions: tuple[tuple[str, str], ...]) -> None:
+        self.who = token.who
+        parts = [f"auth=Bearer {token.text}", *(f"{name}={value}" for name, value in extensions)]
+        self._message = "".join(("n,,\x01", *(f"{part}\x01" for part in parts), "\x01")).encode()
+        self._is_refused = False
+
+    def first(self) -> bytes:
+        return self._message
+
+    def next(self, answer: bytes) -> bytes | None:
+        """A broker that refuses wants its status acknowledged before it says so in its own error."""
+        if self._is_refused:
+            raise SecurityError(f"the broker refused {self.who}, and then did not say so")
+        if not answer:
+            return None
+        self._is_refused = True
+        return b"\x01"
+
+
+def mechanism_of(options: SaslOptions | OAuthBearerOptions) -> Mechanism:
+    """What these options want, for one connection. A token may have to be asked for, which takes time."""
+    if isinstance(options, OAuthBearerOptions):
+        from mainstem.wire.tokens import login_of
+
+        return OAuthBearer(login_of(options.source).token(), options.extensions)
     if options.mechanism == "PLAIN":
         return Plain(options.user, options.password)
     return Scram(options.mechanism, options.user, options.password)

@@ -6,12 +6,15 @@ No secret is ever part of a `repr`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mainstem.wire.errors import Address
 
+if TYPE_CHECKING:
+    from mainstem.wire.tokens import TokenSource
+
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+PasswordMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,18 @@ class TlsOptions:
 class SaslOptions:
     """A user and a password, and how to prove that the one has the other."""
 
-    mechanism: Mechanism
+    mechanism: PasswordMechanism
     user: str
     password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class OAuthBearerOptions:
+    """Where tokens come from, and names and values that are sent with them (RFC 7628, KIP-342)."""
+
+    source: TokenSource
+    extensions: tuple[tuple[str, str], ...] = ()
+    mechanism: Literal["OAUTHBEARER"] = "OAUTHBEARER"
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class ClientOptions:
     client_id: str = "mainstem"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     tls: TlsOptions = TlsOptions()
-    sasl: SaslOptions | None = None
+    sasl: SaslOptions | OAuthBearerOptions | None = None
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000  # for one answer
     api_timeout_ms: int = 60_000  # for one call with all its attempts

@@ -22,7 +22,7 @@ _LINE_LENGTH = 64
 
 def secure(sock: socket.socket, host: str, address: str, options: TlsOptions) -> socket.socket:
     """The same socket behind TLS. Raises `SecurityError` where trying again is of no use."""
-    context = _context(options)
+    context = context_of(options)
     try:
         return context.wrap_socket(sock, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
@@ -53,7 +53,8 @@ def reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).lower().replace("_", " ")
 
 
-def _context(options: TlsOptions) -> ssl.SSLContext:
+def context_of(options: TlsOptions) -> ssl.SSLContext:
+    """Whom to trust and who we are, as OpenSSL takes it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = options.check_host_name

@@ -9,7 +9,7 @@ from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.sink.librdkafka_settings import LibrdkafkaSettings
 from mainstem.spark.sink.options import parse
 from tests.spark.sink.support import option_set
-from tests.spark.token_logins import TOKEN
+from tests.wire.token_logins import TOKEN
 
 
 def settings(**options: str) -> LibrdkafkaSettings:

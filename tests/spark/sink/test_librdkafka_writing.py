@@ -29,10 +29,10 @@ from tests.spark.sink.support import (
     rows_with_crashes,
     write,
 )
-from tests.spark.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 from tests.support.clients import Message
 from tests.support.target import Target, unique_name
 from tests.wire.secured_kafka import secured_ports
+from tests.wire.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 
 pytestmark = pytest.mark.peer
 

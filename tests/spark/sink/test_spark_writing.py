@@ -12,10 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.sink.support import read_values
-from tests.spark.token_logins import TOKEN
 from tests.support.spark import completed, ended
 from tests.support.target import Target
 from tests.wire.secured_kafka import secured_ports
+from tests.wire.token_logins import TOKEN
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 

@@ -11,7 +11,6 @@ from mainstem.spark.source.options import parse_options
 from mainstem.spark.source.planning import OffsetRange
 from mainstem.wire import NoBrokerAnswers
 from tests.spark.source.topics import Topics, read_batch, values
-from tests.spark.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 from tests.wire.secured_kafka import (
     PASSWORD,
     SCRAM_MODULE,
@@ -20,6 +19,7 @@ from tests.wire.secured_kafka import (
     secured_certificates,
     secured_ports,
 )
+from tests.wire.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login
 
 pytestmark = pytest.mark.peer
 

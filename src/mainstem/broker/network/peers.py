@@ -22,7 +22,7 @@ from mainstem.wire.connection import address_text, reason
 from mainstem.wire.core import Answer, Close, ConnectionCore, Effect, Ready, Send
 from mainstem.wire.errors import Address, ConnectionLost, ConnectionRefused, NotServed, WireError
 from mainstem.wire.mechanisms import mechanism_of
-from mainstem.wire.options import ClientOptions
+from mainstem.wire.options import ClientOptions, OAuthBearerOptions
 
 # In one turn of the loop, so that a peer with much to say holds up nobody else.
 _READS_PER_TURN_MAX = 16
@@ -74,6 +74,7 @@ class PeerConnection:
         random: Callable[[], float],
     ) -> None:
         assert not options.client.uses_tls, "peers are spoken to in plain text"
+        assert not isinstance(options.client.sasl, OAuthBearerOptions), "asking for a token would block"
         self.address = address_text(*address)
         self._loop = loop
         self._host, self._port = address

@@ -17,9 +17,9 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.wire import WireError
 from tests.spark.pipeline.shop import Shop
-from tests.spark.token_logins import TOKEN, UNWANTED_TOKEN
 from tests.support.target import Target, unique_name
 from tests.wire.secured_kafka import PASSWORD, USER, secured_ports
+from tests.wire.token_logins import TOKEN, UNWANTED_TOKEN
 
 pytestmark = pytest.mark.peer
 
