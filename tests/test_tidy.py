@@ -11,6 +11,7 @@ from tests.support import tidy
 
 ROOT = Path(__file__).parents[1]
 Checker = Callable[[str, str], Iterator[str]]
+_WHY = '"""A file. Long on purpose: it is one idea."""\n'
 
 
 def _files(*patterns: str) -> dict[str, str]:
@@ -87,6 +88,7 @@ def test_the_development_lock_contains_the_runtime_lock() -> None:
     ("checker", "bad", "good"),
     [
         (tidy.long_files, "x = 1\n" * 501, "x = 1\n" * 500),
+        (tidy.long_files, _WHY + "x = 1\n" * 700, _WHY + "x = 1\n" * 699),
         (tidy.long_functions, "def f():\n" + "    x = 1\n" * 60, "def f():\n" + "    x = 1\n" * 59),
         (tidy.missing_docstrings, "x = 1\n", '"""What it is for."""\n'),
         (tidy.unfinished_work, "x = 1  # TO" + "DO later\n", "x = 1  # what todo lists are for\n"),

@@ -60,9 +60,9 @@ async def _connections_are_limited(world: World, few: str, many: str) -> None:
 async def producer_id_expiration_ms(world: World) -> None:
     data = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0)
     await world.client.call(produce_request(world.topic, {0: data}))
-    assert 5 in world.log.producer_state.entries
+    assert 5 in world.log.producers.state.entries
     await world.alter("1")
-    await eventually(lambda: 5 not in world.log.producer_state.entries)
+    await eventually(lambda: 5 not in world.log.producers.state.entries)
 
 
 async def transaction_partition_verification(world: World) -> None:

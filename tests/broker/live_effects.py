@@ -181,11 +181,11 @@ async def flush_ms(world: World) -> None:
 async def index_interval_bytes(world: World) -> None:
     for _ in range(4):
         await world.write(b"x")
-    assert world.log.active_segment.offset_index.count == 0
+    assert world.log.segments.active.offset_index.count == 0
     await world.alter("0")
     for _ in range(4):
         await world.write(b"x")
-    assert world.log.active_segment.offset_index.count == 4
+    assert world.log.segments.active.offset_index.count == 4
 
 
 async def segment_index_bytes(world: World) -> None:
@@ -232,7 +232,7 @@ async def segment_jitter_ms(world: World) -> None:
     await world.alter(str(HOUR_MS))
     for _ in range(4):
         await world.write(b"x" * 600)
-    assert any(segment.jitter_ms for segment in world.log.segments[1:])
+    assert any(segment.jitter_ms for segment in world.log.segments.in_order[1:])
 
 
 async def preallocate(world: World) -> None:
@@ -241,7 +241,7 @@ async def preallocate(world: World) -> None:
     async def rolled() -> int:
         for _ in range(2):
             await world.write(b"x" * 600)
-        return Path(world.log.active_segment.path(".log")).stat().st_size
+        return Path(world.log.segments.active.path(".log")).stat().st_size
 
     assert await rolled() < 1000
     await world.alter("true")

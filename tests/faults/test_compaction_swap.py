@@ -56,7 +56,7 @@ class Swap:
         (self.group,) = groups
         assert len(self.group.bases) == 3
         assert not self.group.has_transaction_index
-        self.sizes = [segment.size for segment in log.segments[:3]]
+        self.sizes = [segment.size for segment in log.segments.in_order[:3]]
         for leftover in Path(log.directory).glob("*.deleted"):
             leftover.unlink()
         shutil.copytree(log.directory, self.before)
@@ -93,7 +93,7 @@ def look(folder: Path) -> tuple[object, ...]:
     for segment in log.segments:
         assert segment.indexes_are_sane()
     aborted = log.aborted_transactions(0, log.log_end_offset)
-    seen = (records_of(log), aborted, list(log.bases), log.log_start_offset, log.log_end_offset)
+    seen = (records_of(log), aborted, list(log.segments.bases), log.log_start_offset, log.log_end_offset)
     log.close(clean=False)
     return seen
 

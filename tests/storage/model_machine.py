@@ -56,7 +56,7 @@ class ModelMachine(RuleBasedStateMachine):
 
     def close_and_lose(self, share: float) -> int:
         """What no fsync has covered may be missing from some byte on. Returns the recovery point."""
-        segment, point = self.log.active_segment, self.log.recovery_point
+        segment, point = self.log.segments.active, self.log.recovery_point
         self.log.close(clean=False)
         safe = 0 if point <= segment.base_offset else segment.position_of(point)
         if safe is not None:

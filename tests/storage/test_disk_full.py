@@ -93,7 +93,7 @@ def test_appends_are_refused_and_reading_goes_on(room: Room) -> None:
         with pytest.raises(KafkaError):
             append(log, value=VALUE)
     assert len(read_batches(log, max_bytes=50_000)) == acknowledged
-    assert os.path.getsize(log.active_segment.path(".log")) == log.size
+    assert os.path.getsize(log.segments.active.path(".log")) == log.size
 
     make_room()
     assert append(log, value=VALUE) == acknowledged

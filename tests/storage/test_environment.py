@@ -54,7 +54,9 @@ def test_a_broken_disk_is_noticed_when_writing_and_when_reading(
     def broken(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("mainstem.storage.writer._pwrite" if call == "pwrite" else "os.pread", broken)
+    monkeypatch.setattr(
+        "mainstem.storage.segments.segment._pwrite" if call == "pwrite" else "os.pread", broken
+    )
     with pytest.raises(KafkaError) as refused:
         append(log) if call == "pwrite" else log.read(5, 100)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR

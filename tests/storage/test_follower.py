@@ -29,7 +29,7 @@ def test_the_copy_is_the_same_byte_for_byte(tmp_path: Path) -> None:
     data = leader_bytes(source)
     result = copy.append_as_follower(data, NOW_MS)
     assert (result.first_offset, result.last_offset) == (0, source.log_end_offset - 1)
-    assert result.max_timestamp == source.active_segment.max_timestamp
+    assert result.max_timestamp == source.segments.active.max_timestamp
     source.close()
     copy.close()
     for suffix in (".log", ".index", ".timeindex", "leader-epoch-checkpoint"):

@@ -44,7 +44,7 @@ def test_what_a_clean_stop_cannot_have_left_is_looked_at(tmp_path: Path) -> None
             40,
             claimed,
         )
-        if claimed < log.bases[-1]:
+        if claimed < log.segments.bases[-1]:
             assert open_log(tmp_path / str(claimed), clean=True, recovery_point=claimed).log_end_offset == 40
 
 
@@ -86,7 +86,7 @@ def test_old_snapshots_of_clean_stops_do_not_pile_up(tmp_path: Path) -> None:
         log.close()
     log = open_log(tmp_path, clean=True, recovery_point=45)
     offsets = {int(path.stem) for path in files(log, ".snapshot")}
-    assert offsets <= {*log.bases, 45}
+    assert offsets <= {*log.segments.bases, 45}
 
 
 def test_a_start_offset_inside_a_segment_is_kept_by_the_checkpoint(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class LogMachine(ModelMachine):
 
     def forget_producer(self) -> None:
         """What a cut leaves of the producer is the log's to say; the model goes on from there."""
-        entry = self.log.producer_state.entries.get(PRODUCER)
+        entry = self.log.producers.state.entries.get(PRODUCER)
         self.sequence = entry.next_sequence if entry else None
 
     @rule(share=st.floats(0, 1))
@@ -138,7 +138,7 @@ class LogMachine(ModelMachine):
 
     def recovered(self) -> None:
         """A recovered log ends with its last batch: offsets skipped at the end were given to nobody."""
-        expected = max(self.log.active_segment.base_offset, self.batches[-1][1] + 1 if self.batches else 0)
+        expected = max(self.log.segments.active.base_offset, self.batches[-1][1] + 1 if self.batches else 0)
         assert self.log.log_end_offset == max(expected, self.start_offset)
         self.end_offset = self.log.log_end_offset
         self.forget_producer()

@@ -109,7 +109,7 @@ def test_what_follows_a_damaged_batch_is_removed(tmp_path: Path, caplog: pytest.
     overwrite(path, 7 * size + 70, b"\x99")
     log = reopen(tmp_path)
     assert log.log_end_offset == 54
-    assert log.bases == [0, 40]
+    assert log.segments.bases == [0, 40]
     assert [log_file.name for log_file in files(log, ".log")] == [
         "00000000000000000000.log",
         "00000000000000000040.log",
@@ -180,7 +180,7 @@ def test_producers_and_their_last_five_batches_survive_a_crash(tmp_path: Path, w
     if not with_snapshots:
         for path in files(log, ".snapshot"):
             path.unlink()
-    log = reopen(tmp_path, recovery_point=log.bases[-1])
+    log = reopen(tmp_path, recovery_point=log.segments.bases[-1])
     for sequence in range(26, 30) if with_snapshots else range(25, 30):
         assert log.append_as_leader(idempotent(sequence), 0, NOW_MS).first_offset == sequence
     assert log.append_as_leader(idempotent(30), 0, NOW_MS).first_offset == 33

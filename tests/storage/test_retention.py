@@ -110,7 +110,7 @@ def test_deleted_records_are_unreadable_at_once_and_removed_with_their_segment(t
     with pytest.raises(KafkaError):
         log.read(14, 100)
     assert log.delete_old_segments(NOW_MS, 100) == 1
-    assert log.bases[0] == 10
+    assert log.segments.bases[0] == 10
     assert read_batches(log)[0].base_offset == 15
     assert log.leader_epochs.entries[0] == (1, 15)
 

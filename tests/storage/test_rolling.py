@@ -19,7 +19,7 @@ def test_a_segment_never_grows_beyond_segment_bytes(tmp_path: Path) -> None:
         append(log, value=bytes(60))
     assert len(log.segments) > 5
     assert all(segment.size <= 1000 for segment in log.segments)
-    assert all(segment.size + 140 > 1000 for segment in log.segments[:-1])
+    assert all(segment.size + 140 > 1000 for segment in log.segments.in_order[:-1])
     assert [path.stat().st_size for path in files(log, ".log")] == [segment.size for segment in log.segments]
     assert len(read_batches(log)) == 50
 
@@ -30,7 +30,7 @@ def test_age_counts_from_the_first_batch_by_timestamps(tmp_path: Path) -> None:
     append(log, timestamp=NOW_MS + HOUR_MS)
     assert len(log.segments) == 1
     append(log, timestamp=NOW_MS + HOUR_MS + 1)
-    assert log.bases == [0, 2]
+    assert log.segments.bases == [0, 2]
 
 
 def test_what_must_be_compacted_soon_does_not_stay_in_the_active_segment(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_what_must_be_compacted_soon_does_not_stay_in_the_active_segment(tmp_pat
         log = open_log(tmp_path / policy, cleanup_policy=(policy,), **settings)
         for timestamp in (NOW_MS - 3 * HOUR_MS, NOW_MS - 2 * HOUR_MS, NOW_MS):
             append(log, key=b"k", timestamp=timestamp)
-        assert log.bases == bases
+        assert log.segments.bases == bases
 
 
 def test_without_timestamps_the_clock_counts(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_age_of_a_segment_is_known_after_a_restart(tmp_path: Path) -> None:
     log.close()
     log = open_log(tmp_path, clean=True, recovery_point=1, segment_ms=HOUR_MS)
     append(log, timestamp=NOW_MS + 1)
-    assert log.bases == [0, 1]
+    assert log.segments.bases == [0, 1]
 
 
 def test_jitter_makes_segments_of_different_logs_roll_apart(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_jitter_makes_segments_of_different_logs_roll_apart(tmp_path: Path) -> N
     jitters = {
         Log.open(
             tmp_path / f"t-{i}", "t", i, TOPIC_ID, config, now_ms=NOW_MS, environment=environment
-        ).active_segment.jitter_ms
+        ).segments.active.jitter_ms
         for i in range(10)
     }
     assert len(jitters) > 5
@@ -91,17 +91,17 @@ def test_offsets_too_far_from_the_base_make_the_log_roll(tmp_path: Path) -> None
     far = batch(1)
     far[0:8] = (RELATIVE_OFFSET_MAX + 1).to_bytes(8)
     log.append_as_follower(far, NOW_MS)
-    assert log.bases == [0, RELATIVE_OFFSET_MAX + 1]
+    assert log.segments.bases == [0, RELATIVE_OFFSET_MAX + 1]
     assert [header.base_offset for header in read_batches(log)] == [0, RELATIVE_OFFSET_MAX + 1]
 
 
 def test_an_empty_segment_is_not_rolled(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.roll(NOW_MS) is log.active_segment
+    assert log.roll(NOW_MS) is log.segments.active
     append(log, 3)
     log.roll(NOW_MS)
     log.roll(NOW_MS)
-    assert log.bases == [0, 3]
+    assert log.segments.bases == [0, 3]
 
 
 def test_a_rolled_segment_has_its_indexes_and_a_producer_snapshot(tmp_path: Path) -> None:

@@ -141,15 +141,15 @@ class TransactionMachine(ModelMachine):
                 path.unlink()
         if ".snapshot" in suffixes:
             # What retention has removed cannot be known any more.
-            self.batches = [entry for entry in self.batches if entry.base >= self.log.bases[0]]
+            self.batches = [entry for entry in self.batches if entry.base >= self.log.segments.bases[0]]
             point = 0
         self.recover(point)
 
     def recover(self, recovery_point: int) -> None:
-        first_base = self.log.bases[0]
+        first_base = self.log.segments.bases[0]
         self.log = self.open(recovery_point=recovery_point)
         self.cut()
-        if self.log.bases[0] != first_base:
+        if self.log.segments.bases[0] != first_base:
             self.batches = []  # the log ended before the offset that records were deleted up to
 
     # ---- comparing
@@ -159,7 +159,7 @@ class TransactionMachine(ModelMachine):
         log, end_offset = self.log, self.end_offset
         transactions = transactions_in(self.batches)
         still_open = {t.producer: t.first for t in transactions if t.last is None}
-        known = {p.producer_id: p.current_txn_start_offset for p in log.producers()}
+        known = {p.producer_id: p.current_txn_start_offset for p in log.producers.active()}
         assert {producer: first for producer, first in known.items() if first >= 0} == still_open
         first = min(still_open.values(), default=end_offset)
         assert log.last_stable_offset(end_offset) == max(first, self.start_offset)
@@ -248,4 +248,4 @@ def _compare(leader: Log, follower: Log, end_offset: int) -> None:
 
 
 def _by_id(log: Log) -> dict[int, object]:
-    return {producer.producer_id: producer for producer in log.producers()}
+    return {producer.producer_id: producer for producer in log.producers.active()}

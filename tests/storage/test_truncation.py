@@ -70,12 +70,12 @@ def test_producers_are_as_they_were_at_the_offset(tmp_path: Path) -> None:
     for sequence in range(40):
         log.append_as_leader(idempotent(sequence), 0, NOW_MS)
     log.truncate_to(25, NOW_MS)
-    assert log.producer_state.entries[77].next_sequence == 25
+    assert log.producers.state.entries[77].next_sequence == 25
     assert log.append_as_leader(idempotent(24), 0, NOW_MS).duplicate
     assert log.append_as_leader(idempotent(25), 0, NOW_MS).first_offset == 25
     assert all(int(path.stem) <= 26 for path in files(log, ".snapshot"))
     log.truncate_fully_and_start_at(26, NOW_MS)
-    assert log.producer_state.entries == {}
+    assert log.producers.state.entries == {}
 
 
 def test_removed_segments_wait_for_the_deletion_queue(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ def append_in_transaction(
     leader_epoch: int = 0,
 ) -> AppendResult:
     """A verified batch of the producer's transaction; the next one of its epoch unless told otherwise."""
-    entry = log.producer_state.entries.get(producer_id)
+    entry = log.producers.state.entries.get(producer_id)
     epoch = epoch if epoch is not None else entry.epoch if entry else 0
     if sequence is None:
         sequence = entry.next_sequence if entry and entry.epoch == epoch else 0
-    guard = log.needs_verification(producer_id, epoch, sequence)
+    guard = log.producers.needs_verification(producer_id, epoch, sequence)
     data = batch(
         count,
         value=value,
@@ -36,7 +36,7 @@ def append_in_transaction(
 
 def end(log: Log, producer_id: int, commit: bool, *, leader_epoch: int = 0) -> AppendResult:
     """End the producer's transaction as transactions version 2 does, with the next epoch."""
-    entry = log.producer_state.entries.get(producer_id)
+    entry = log.producers.state.entries.get(producer_id)
     epoch = entry.epoch + 1 if entry else 0
     return log.append_marker(producer_id, epoch, 0, commit, leader_epoch, NOW_MS)
 

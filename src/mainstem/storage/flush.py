@@ -4,7 +4,6 @@
 """
 
 import os
-from bisect import bisect_right
 from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -90,13 +89,13 @@ class FlushWork:
 def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
     """See `Log.flush_begin`; `also` are paths that have to be on disk with it."""
     log.health.check()
-    target = log.log_end_offset
-    first = max(0, bisect_right(log.bases, log.recovery_point) - 1)
-    segments = [] if log.recovery_point >= target else log.segments[first:]
-    new_paths = [*log.aborted.take_unsynced(), *also]
-    if segments and segments[-1].base_offset >= log.recovery_point:
+    target, recovery_point = log.log_end_offset, log.recovery_point
+    first = log.segments.number_of(recovery_point)
+    segments = [] if recovery_point >= target else log.segments.in_order[first:]
+    new_paths = [*log.producers.aborted.take_unsynced(), *also]
+    if segments and segments[-1].base_offset >= recovery_point:
         new_paths.append(log.directory)  # there are files in it that no fsync has named yet
-        if log.recovery_point <= log.bases[0]:
+        if recovery_point <= log.segments.bases[0]:
             new_paths += [f"{log.directory}/{PARTITION_METADATA}", str(log.health.path)]
     return FlushWork(log.name, target, log.truncations, segments, new_paths, log.leader_epochs, log.health)
 

@@ -26,6 +26,7 @@ from mainstem.storage.segments.segment import (
     TIME_INDEX_SUFFIX,
     Segment,
 )
+from mainstem.storage.segments.segments import create_segment
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +58,7 @@ def open_log(
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
         end_offset = max(log_start_offset, recovery_point)
-        preallocate_bytes = config.segment_bytes if config.preallocate else 0
-        segments = [Segment.create(path, end_offset, now_ms, environment.handles, preallocate_bytes)]
+        segments = [create_segment(path, end_offset, now_ms, config, environment)]
     elif options.get("clean") and _is_believable(segments, names, recovery_point):
         end_offset = recovery_point
         state = _load_producer_state(path, names, segments, end_offset)
@@ -70,7 +70,6 @@ def open_log(
         recovery_point, closed_well = min(recovery_point, end_offset), False
         names = set()
         segments = list_segments(path, environment.handles, now_ms, names)
-    segments[-1].jitter_ms = environment.segment_jitter_ms(config.segment_jitter_ms, config.max_segment_ms)
     log = Log(
         path,
         topic,

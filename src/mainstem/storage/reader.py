@@ -54,21 +54,18 @@ def read(
 
 
 def _read(log: "Log", offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> ReadResult:
-    number = (
-        len(log.bases) - 1
-        if offset >= log.active_segment.base_offset
-        else bisect_right(log.bases, offset) - 1
-    )
-    number = max(number, 0)
+    parts = log.segments
+    segments, bases = parts.in_order, parts.bases
+    number = len(bases) - 1 if offset >= bases[-1] else max(0, bisect_right(bases, offset) - 1)
     while True:
-        segment = log.segments[number]
+        segment = segments[number]
         position = segment.position_of(offset)
         if position is not None:
             break
         number += 1  # the rest of this segment was compacted away
-        if number == len(log.segments):
+        if number == len(segments):
             return EMPTY
-    following = log.bases[number + 1] if number + 1 < len(log.bases) else log.log_end_offset
+    following = bases[number + 1] if number + 1 < len(bases) else log.log_end_offset
     if max_offset >= following:
         end, next_offset = segment.size, following
     else:

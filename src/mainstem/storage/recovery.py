@@ -38,13 +38,13 @@ from mainstem.storage.producers.transaction_index import (
     index_is_sane,
     write_entries,
 )
+from mainstem.storage.segments.index_builder import IndexBuilder
 from mainstem.storage.segments.scan import CorruptSegmentError
 from mainstem.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     RELATIVE_OFFSET_MAX,
     TIME_INDEX_SUFFIX,
-    IndexBuilder,
     Segment,
 )
 

@@ -36,7 +36,7 @@ FOR_EVER = 600_000
 def write(broker: InProcessBroker, topic: Topic, producer_id: int, *values: bytes) -> None:
     """Append the next batch of a producer's transaction, as the transaction's coordinator allows it."""
     partition = partition_of(broker, topic)
-    entry = partition.log.producer_state.entries.get(producer_id)
+    entry = partition.log.producers.state.entries.get(producer_id)
     epoch, sequence = (entry.epoch, entry.next_sequence) if entry else (0, 0)
     data = batch(
         *values,
@@ -51,7 +51,7 @@ def write(broker: InProcessBroker, topic: Topic, producer_id: int, *values: byte
 
 def finish(broker: InProcessBroker, topic: Topic, producer_id: int, *, commit: bool) -> None:
     partition = partition_of(broker, topic)
-    epoch = partition.log.producer_state.entries[producer_id].epoch + 1
+    epoch = partition.log.producers.state.entries[producer_id].epoch + 1
     partition.append_marker(producer_id, epoch, 0, commit, broker.node.clock.now_ms())
 
 

@@ -346,7 +346,7 @@ async def test_records_of_a_transaction_are_a_batch_of_their_own_at_once(
     run.end(7)
     assert run.batches() == [2, 2, 1, 1], "the marker comes after what was decided before"
     assert run.machine.values == {b"a": b"1", b"b": b"2", b"c": b"3", b"d": b"4", b"e": b"5"}
-    assert run.partition.log.producer_state.entries[7].epoch == 0
+    assert run.partition.log.producers.state.entries[7].epoch == 0
     assert run.partition.last_stable_offset == run.partition.log.log_end_offset
 
 

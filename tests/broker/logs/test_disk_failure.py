@@ -24,7 +24,7 @@ async def test_a_full_disk_is_a_storage_error_and_passes(
     for offset in range(3):  # so that the producer goes the short way
         assert (await produce(client, topic, b"v")).base_offset == offset
     with monkeypatch.context() as full:
-        full.setattr("mainstem.storage.writer._pwrite", full_disk)
+        full.setattr("mainstem.storage.segments.segment._pwrite", full_disk)
         for _ in range(3):
             refused = await produce(client, topic, b"v")
             assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -76,7 +76,7 @@ async def test_a_segment_that_is_damaged_itself_is_an_error_of_its_partition(
     sound, _ = await aborted_once(client)
     index_of(broker, topic).unlink()
     log = partition_of(broker, topic).log
-    with open(log.active_segment.path(".log"), "r+b") as file:
+    with open(log.segments.active.path(".log"), "r+b") as file:
         (_, _), (second, _), *_ = iter_headers(file.read())
         file.seek(second + 8)
         file.write(b"\0\0\0\1")  # the length of the batch

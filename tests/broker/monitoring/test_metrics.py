@@ -93,7 +93,7 @@ async def test_topics_and_partitions_have_their_figures_over_rolled_segments(
     sizes = []
     for _ in range(3):
         await produce(client, topic, b"x" * 900_000, b"y")
-        sizes.append(broker.node.replicas.by_topic(topic.name, 0).log.active_segment.size)
+        sizes.append(broker.node.replicas.by_topic(topic.name, 0).log.segments.active.size)
     await produce(client, topic, b"other", partition=1)
     fetched: Any = (await fetch(client, topic, partition_max_bytes=1 << 30, max_bytes=1 << 30)).records
     figures = await scrape(broker)

@@ -22,8 +22,8 @@ def job_of(log: Log, checkpoint: int | None = None, *, now_ms: int = NOW_MS, lim
 
 
 def swap(log: Log, group: CleanedGroup, now_ms: int = NOW_MS) -> None:
-    number = log.bases.index(group.bases[0])
-    sizes = [segment.size for segment in log.segments[number : number + len(group.bases)]]
+    number = log.segments.bases.index(group.bases[0])
+    sizes = [segment.size for segment in log.segments.in_order[number : number + len(group.bases)]]
     prepare(log.directory, group, sizes)
     install(log, group, now_ms)
     settle(log.directory, group.bases[0])

@@ -49,11 +49,11 @@ def _survivors(records: list[Record], end_offset: int) -> list[Record]:
 def test_the_latest_record_of_each_key_stays(tmp_path: Path, codec: Codec) -> None:
     log = _open(tmp_path)
     _fill(log, 200, 20, compression=codec)
-    before, end, active = records_of(log), log.log_end_offset, log.active_segment
+    before, end, active = records_of(log), log.log_end_offset, log.segments.active
     finished = clean(log)
     assert finished.end_offset == active.base_offset
     assert records_of(log) == _survivors(before, active.base_offset)
-    assert (log.log_start_offset, log.log_end_offset, log.active_segment) == (0, end, active)
+    assert (log.log_start_offset, log.log_end_offset, log.segments.active) == (0, end, active)
     codecs = {header.attributes & 7 for header in read_batches(log) if header.record_count}
     assert codecs == {codec}
     log.close()
@@ -70,7 +70,7 @@ def test_several_small_segments_become_one(tmp_path: Path) -> None:
     clean(log, checkpoint)
     assert several > 5
     assert len(log.segments) == 2
-    assert log.bases[0] == 0
+    assert log.segments.bases[0] == 0
     assert records_of(log)[:-1] == _survivors(before, log.log_end_offset - 1)
     assert len(list(Path(log.directory).glob("*.log"))) == 2
 
@@ -78,7 +78,7 @@ def test_several_small_segments_become_one(tmp_path: Path) -> None:
 def test_the_map_of_keys_is_bounded_and_cleaning_goes_on_in_passes(tmp_path: Path) -> None:
     log = _open(tmp_path, segment_bytes=5000)
     _fill(log, 300, 100)
-    before, end = records_of(log), log.active_segment.base_offset
+    before, end = records_of(log), log.segments.active.base_offset
     limits = Limits(map_bytes=24 * 30, load_factor=0.9, buffer_bytes=1000, bytes_per_second=1e300)
     checkpoint, passes = 0, 0
     while checkpoint < end:
@@ -150,7 +150,7 @@ def test_the_last_batch_of_a_producer_stays_without_its_records(tmp_path: Path) 
 
     log.close()
     log = _open(tmp_path, recovery_point=0)
-    assert log.producer_state.entries[9].last_sequence == 2
+    assert log.producers.state.entries[9].last_sequence == 2
 
 
 def test_the_last_batch_of_the_cleaned_part_stays_so_that_its_offset_does(tmp_path: Path) -> None:
@@ -222,11 +222,11 @@ def test_what_lies_before_the_start_of_the_log_goes_by_retention(tmp_path: Path)
     log = _open(tmp_path, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=1000)
     _fill(log, 100, 10)
     clean(log)
-    log.advance_log_start_offset(log.bases[3] + 1, log.log_end_offset)
+    log.advance_log_start_offset(log.segments.bases[3] + 1, log.log_end_offset)
     assert log.delete_old_segments(NOW_MS, log.log_end_offset) == 3
     finished = clean(log)
-    assert finished.end_offset == log.active_segment.base_offset
-    left = len(log.bases)
+    assert finished.end_offset == log.segments.active.base_offset
+    left = len(log.segments.bases)
     assert log.delete_old_segments(NOW_MS + 5000, log.log_end_offset) == left
     assert records_of(log) == []
 

@@ -85,7 +85,7 @@ class Run:
 
     def clean(self, step: Clean) -> None:
         self.now_ms += step.later_ms
-        active = self.log.active_segment.base_offset
+        active = self.log.segments.active.base_offset
         limits = Limits(step.keys * 24 + 24, 1.0, 300, 1e300)
         self.checkpoint = clean(self.log, self.checkpoint, now_ms=self.now_ms, limits=limits).end_offset
         assert self.checkpoint <= active
@@ -125,14 +125,14 @@ def test_a_reader_always_ends_with_the_latest_values(steps: list[Append | Transa
                 case Clean():
                     run.clean(step)
                     run.check()
-        producers = {number: entry.last_sequence for number, entry in run.log.producer_state.entries.items()}
+        producers = {number: entry.last_sequence for number, entry in run.log.producers.state.entries.items()}
         run.log.close()
         # As it was closed, and then once more from nothing but the batches that are left. Those do not tell
         # of a producer whose last marker was emptied, in Apache Kafka neither.
         end_offset = run.log.log_end_offset
         run.log = open_log(Path(folder), clean=True, recovery_point=end_offset, segment_bytes=600)
         run.check()
-        again = {number: entry.last_sequence for number, entry in run.log.producer_state.entries.items()}
+        again = {number: entry.last_sequence for number, entry in run.log.producers.state.entries.items()}
         assert again == producers
         run.log.close()
         run.log = open_log(Path(folder), segment_bytes=600)

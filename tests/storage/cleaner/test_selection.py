@@ -62,7 +62,7 @@ def test_nothing_behind_the_last_stable_offset_is_cleaned(tmp_path: Path) -> Non
     # The transaction is open from offset 21 on, in the segment that begins at 20.
     assert _look(log).first_uncleanable_offset == 20
     end(log, 7, commit=True)
-    assert _look(log).first_uncleanable_offset == log.active_segment.base_offset
+    assert _look(log).first_uncleanable_offset == log.segments.active.base_offset
     assert examine(log, None, 15, NOW_MS).first_uncleanable_offset == 10
 
 

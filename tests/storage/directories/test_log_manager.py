@@ -207,7 +207,7 @@ def test_file_handles_are_bounded(tmp_path: Path) -> None:
     for round_number in range(3):
         for log in made:
             assert append(log) == round_number
-        assert sum(log.active_segment.handle is not None for log in made) <= 4
+        assert sum(log.segments.active.handle is not None for log in made) <= 4
     assert all(len(read_batches(log)) == 3 for log in made)
     logs.close()
 

@@ -61,7 +61,7 @@ def _content(log: Log) -> list[tuple[int, int, int]]:
 def test_a_log_is_the_same_in_another_directory(tmp_path: Path) -> None:
     logs = loaded(tmp_path / "a", tmp_path / "b")
     log = _filled(logs)
-    before, producers, epochs = _content(log), dict(log.producer_state.entries), log.leader_epochs.entries
+    before, producers, epochs = _content(log), dict(log.producers.state.entries), log.leader_epochs.entries
     move = logs.begin_move(log, logs.dirs[1])
     assert move.offset_lag == log.log_end_offset
     _copy_all(move)
@@ -77,7 +77,7 @@ def test_a_log_is_the_same_in_another_directory(tmp_path: Path) -> None:
     assert not (tmp_path / "b" / "t-0" / MARKER).exists()
     assert append(log, 1, epoch=2) == 121
     assert _content(log)[: len(before)] == before
-    assert (log.producer_state.entries, log.leader_epochs.entries[: len(epochs)]) == (producers, epochs)
+    assert (log.producers.state.entries, log.leader_epochs.entries[: len(epochs)]) == (producers, epochs)
     logs.close()
 
     logs = loaded(tmp_path / "a", tmp_path / "b", segment_bytes=2000)
@@ -170,13 +170,13 @@ def test_transactions_go_on_in_the_new_place(tmp_path: Path) -> None:
     assert log.last_stable_offset(log.log_end_offset) == open_from
     assert read_committed(log, log.log_end_offset, 0) == shown
     end(log, 8, commit=False)
-    log.high_watermark_moved(log.log_end_offset)
+    log.producers.state.forget_completed(log.log_end_offset)
     shown, end_offset = read_committed(log, log.log_end_offset, 0), log.log_end_offset
     logs.close(clean=False)
 
     logs = loaded(tmp_path / "a", tmp_path / "b", segment_bytes=2000)
     (again,) = logs
-    again.high_watermark_moved(end_offset)
+    again.producers.state.forget_completed(end_offset)
     assert again.log_end_offset == end_offset
     assert read_committed(again, end_offset, 0) == shown
     logs.close()

@@ -36,7 +36,7 @@ def test_a_growing_segment_reserves_and_a_closed_one_gives_back(tmp_path: Path) 
     path = tmp_path / "t-0" / f"{0:020d}.log"
     for _ in range(30):
         append(log, value=b"x" * 100_000)
-    assert path.stat().st_size == log.active_segment.size < 3_100_000
+    assert path.stat().st_size == log.segments.active.size < 3_100_000
     assert _allocated(path) > 4_000_000
     log.truncate_to(15, NOW_MS)
     assert _allocated(path) < 1_700_000

@@ -55,9 +55,9 @@ def test_a_marker_counts_when_the_high_watermark_has_passed_it(log: Log) -> None
     end(log, 1, commit=True)
     assert log.last_stable_offset(1) == 0
     assert log.first_unstable_offset == 0
-    log.high_watermark_moved(1)
+    log.producers.state.forget_completed(1)
     assert log.first_unstable_offset == 0
-    log.high_watermark_moved(2)
+    log.producers.state.forget_completed(2)
     assert log.first_unstable_offset is None
     assert log.last_stable_offset(2) == 2
 
@@ -92,28 +92,28 @@ def in_transaction(sequence: int = 0, *, producer: int = 1, epoch: int = 0) -> m
 
 def test_a_transaction_begins_with_a_verified_batch_only(log: Log) -> None:
     assert refused_append(log, in_transaction()) is ErrorCode.INVALID_TXN_STATE
-    guard = log.needs_verification(1, 0, 0)
+    guard = log.producers.needs_verification(1, 0, 0)
     assert guard is not None
-    assert log.needs_verification(1, 0, 1) is guard, "batches that wait together show the same one"
+    assert log.producers.needs_verification(1, 0, 1) is guard, "batches that wait together show the same one"
     log.append_as_leader(in_transaction(), 0, NOW_MS, guard=guard)
-    assert log.needs_verification(1, 0, 1) is None, "it is open"
+    assert log.producers.needs_verification(1, 0, 1) is None, "it is open"
     log.append_as_leader(in_transaction(1), 0, NOW_MS)
-    assert log.needs_verification(1, 1, 0) is not None, "not in this epoch"
+    assert log.producers.needs_verification(1, 1, 0) is not None, "not in this epoch"
 
 
 def test_a_marker_makes_a_guard_void(log: Log) -> None:
-    guard = log.needs_verification(1, 0, 0)
+    guard = log.producers.needs_verification(1, 0, 0)
     log.append_marker(1, 0, 0, False, 0, NOW_MS, transaction_version=1)
     assert refused_append(log, in_transaction(), guard=guard) is ErrorCode.INVALID_TXN_STATE
-    later = log.needs_verification(1, 0, 0)
+    later = log.producers.needs_verification(1, 0, 0)
     assert later is not guard
     assert refused_append(log, in_transaction(), guard=guard) is ErrorCode.INVALID_TXN_STATE
     log.append_as_leader(in_transaction(), 0, NOW_MS, guard=later)
 
 
 def test_a_guard_of_another_producer_is_worth_nothing(log: Log) -> None:
-    log.needs_verification(1, 0, 0)
-    other = log.needs_verification(2, 0, 0)
+    log.producers.needs_verification(1, 0, 0)
+    other = log.producers.needs_verification(2, 0, 0)
     assert refused_append(log, in_transaction(), guard=other) is ErrorCode.INVALID_TXN_STATE
 
 
@@ -130,16 +130,16 @@ def test_a_repeated_batch_is_known_after_its_transaction_has_ended(log: Log) -> 
 
 
 def test_batches_that_wait_for_verification_do_not_overtake(log: Log) -> None:
-    guard = log.needs_verification(1, 0, 5)
+    guard = log.producers.needs_verification(1, 0, 5)
     assert refused_append(log, in_transaction(6), guard=guard) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert log.needs_verification(1, 0, 3) is guard
+    assert log.producers.needs_verification(1, 0, 3) is guard
     assert refused_append(log, in_transaction(5), guard=guard) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert log.needs_verification(1, 1, 7) is guard, "a new epoch counts anew"
+    assert log.producers.needs_verification(1, 1, 7) is guard, "a new epoch counts anew"
     log.append_as_leader(in_transaction(7, epoch=1), 0, NOW_MS, guard=guard)
 
 
 def test_a_client_that_bumps_epochs_begins_with_zero(log: Log) -> None:
-    guard = log.needs_verification(1, 0, 3, supports_epoch_bump=True)
+    guard = log.producers.needs_verification(1, 0, 3, supports_epoch_bump=True)
     assert refused_append(log, in_transaction(3), guard=guard) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     log.append_as_leader(in_transaction(0), 0, NOW_MS, guard=guard)
 
@@ -147,7 +147,7 @@ def test_a_client_that_bumps_epochs_begins_with_zero(log: Log) -> None:
 def test_an_old_epoch_is_refused_before_anybody_is_asked(log: Log) -> None:
     append_in_transaction(log, 1, epoch=4)
     with pytest.raises(KafkaError) as refused:
-        log.needs_verification(1, 3, 0)
+        log.producers.needs_verification(1, 3, 0)
     assert code_of(refused) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refused_append(log, in_transaction(epoch=3)) is ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -163,11 +163,11 @@ def test_a_coordinators_batch_has_no_sequence_but_an_epoch_and_perhaps_a_guard(l
     def offsets(epoch: int) -> memoryview:
         return batch(producer_id=1, producer_epoch=epoch, attributes=TRANSACTIONAL_MASK)
 
-    guard = log.needs_verification(1, 2, -1)
+    guard = log.producers.needs_verification(1, 2, -1)
     log.append_as_leader(offsets(2), 0, NOW_MS, origin=Origin.COORDINATOR, guard=guard)
     log.append_as_leader(offsets(2), 0, NOW_MS, origin=Origin.COORDINATOR)
     assert refused_append(log, offsets(1), origin=Origin.COORDINATOR) is ErrorCode.INVALID_PRODUCER_EPOCH
-    void = log.needs_verification(2, 0, -1)
+    void = log.producers.needs_verification(2, 0, -1)
     log.append_marker(2, 0, 0, False, 0, NOW_MS)
     late = batch(producer_id=2, producer_epoch=0, attributes=TRANSACTIONAL_MASK)
     assert refused_append(log, late, origin=Origin.COORDINATOR, guard=void) is ErrorCode.INVALID_TXN_STATE
@@ -175,12 +175,12 @@ def test_a_coordinators_batch_has_no_sequence_but_an_epoch_and_perhaps_a_guard(l
 
 
 def test_a_guard_that_nobody_uses_is_forgotten_some_day(log: Log) -> None:
-    log.needs_verification(1, 0, 0)
-    log.producer_state.remove_expired(NOW_MS, 1000)
-    log.producer_state.remove_expired(NOW_MS + 999, 1000)
-    assert list(log.producer_state.guards) == [1]
-    log.producer_state.remove_expired(NOW_MS + 1000, 1000)
-    assert log.producer_state.guards == {}
+    log.producers.needs_verification(1, 0, 0)
+    log.producers.state.remove_expired(NOW_MS, 1000)
+    log.producers.state.remove_expired(NOW_MS + 999, 1000)
+    assert list(log.producers.state.guards) == [1]
+    log.producers.state.remove_expired(NOW_MS + 1000, 1000)
+    assert log.producers.state.guards == {}
 
 
 # ---- ending
@@ -222,7 +222,7 @@ def test_a_marker_without_a_transaction_fences_all_the_same(log: Log) -> None:
     assert log.aborted_transactions(0, 1) == []
     assert files(log, ".txnindex") == []
     assert refused_append(log, in_transaction(epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
-    (producer,) = log.producers()
+    (producer,) = log.producers.active()
     assert (producer.producer_id, producer.producer_epoch, producer.coordinator_epoch) == (1, 3, 0)
     assert (producer.last_sequence, producer.current_txn_start_offset) == (-1, -1)
 
@@ -282,7 +282,7 @@ def test_a_marker_that_cannot_be_written_leaves_no_entry(
     log = open_log(tmp_path)
     append_in_transaction(log, 1)
     with monkeypatch.context() as full:
-        full.setattr("mainstem.storage.writer._pwrite", _no_room)
+        full.setattr("mainstem.storage.segments.segment._pwrite", _no_room)
         with pytest.raises(KafkaError) as refused:
             end(log, 1, commit=False)
     assert code_of(refused) is ErrorCode.KAFKA_STORAGE_ERROR
@@ -334,13 +334,13 @@ def test_a_cut_opens_the_transactions_whose_markers_it_takes(
 ) -> None:
     log = two_aborts(tmp_path)
     log.truncate_to(offset, NOW_MS)
-    log.high_watermark_moved(offset)
+    log.producers.state.forget_completed(offset)
     assert log.aborted_transactions(0, 10) == aborted
     assert log.first_unstable_offset == unstable
     log.close(clean=False)
     again = open_log(tmp_path)
     assert again.aborted_transactions(0, 10) == aborted
-    again.high_watermark_moved(offset)
+    again.producers.state.forget_completed(offset)
     assert again.first_unstable_offset == unstable
 
 
@@ -359,7 +359,7 @@ def test_an_open_transaction_is_open_after_a_restart(tmp_path: Path) -> None:
     again = open_log(tmp_path, clean=True, recovery_point=6)
     assert again.last_stable_offset(6) == 5
     assert again.aborted_transactions(0, 6) == [(1, 0), (2, 1)]
-    assert again.needs_verification(3, 0, 1) is None
+    assert again.producers.needs_verification(3, 0, 1) is None
     end(again, 3, commit=False)
     assert again.aborted_transactions(0, 7) == [(1, 0), (2, 1), (3, 5)]
 
@@ -382,7 +382,7 @@ def test_recovery_makes_the_indexes_again(tmp_path: Path, recovery_point: int) -
 def test_recovery_takes_back_an_entry_whose_marker_was_lost(tmp_path: Path) -> None:
     log = two_aborts(tmp_path)
     log.close(clean=False)
-    segment = log.active_segment
+    segment = log.segments.active
     os.truncate(segment.path(".log"), segment.size - 1)
     again = open_log(tmp_path)
     assert again.log_end_offset == 4
@@ -461,7 +461,7 @@ def test_a_log_that_is_emptied_has_no_open_transaction(tmp_path: Path) -> None:
     assert log.delete_old_segments(NOW_MS, 2) == 1
     log.truncate_fully_and_start_at(1, NOW_MS)
     append(log)
-    assert log.producers() == []
+    assert log.producers.active() == []
     assert stable(log) == log.log_end_offset == 2
 
 

@@ -117,7 +117,7 @@ class Produce:
         assert isinstance(data.records, memoryview)
         try:
             log = self._partition(topic, data.index).log
-            if not log.looks_into_records or not is_heavy(data.records, log.config):
+            if not log.needs_decompression or not is_heavy(data.records, log.config):
                 return None
             return self._find(topic, data.index).log
         except KafkaError:

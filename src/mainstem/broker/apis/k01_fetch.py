@@ -131,7 +131,7 @@ class Fetch:
             if result.records is None:
                 return data, 0
             data.records = result.records
-            if self._committed and partition.log.aborted:
+            if self._committed and partition.log.producers.aborted:
                 data.aborted_transactions = [
                     AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
                     for producer_id, first_offset in partition.log.aborted_transactions(

@@ -67,6 +67,6 @@ def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=producer.current_txn_start_offset,
         )
-        for producer in partition.log.producers()
+        for producer in partition.log.producers.active()
     ]
     return answer

@@ -13,7 +13,7 @@ from mainstem.protocol.errors import KafkaError
 from mainstem.storage.files.deletion import remove_if_there
 from mainstem.storage.log import Log
 from mainstem.storage.producers.index_repair import EXIT_DAMAGED, command, result_path
-from mainstem.storage.producers.transactions import cannot_repair
+from mainstem.storage.producers.producers import cannot_repair
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class IndexRepairs:
 
     async def _repair_now(self, log: Log, base_offset: int) -> bool:
         """False when it may be tried again."""
-        if base_offset not in log.bases:
+        if base_offset not in log.segments.bases:
             return True  # retention was quicker
         logger.warning(
             "making the transaction index of %s from offset %d on again",
@@ -65,16 +65,16 @@ class IndexRepairs:
             extra=about(log, offset=base_offset),
         )
         directory, truncations = log.directory, log.truncations
-        size = log.segments[log.bases.index(base_offset)].size
+        size = log.segments[log.segments.number_of(base_offset)].size
         path = result_path(directory, base_offset)
         try:
             status, message = await _run(command(directory, base_offset, size))
-            index = log.aborted.get(base_offset)
+            index = log.producers.aborted.get(base_offset)
             if index is None or not index.is_damaged or log.truncations != truncations:
                 remove_if_there(path)  # it is of no use any more
                 return True
             if status == 0:
-                log.aborted.adopt(base_offset, path)
+                log.producers.aborted.adopt(base_offset, path)
                 return True
         except OSError as failure:
             status, message = -1, str(failure)

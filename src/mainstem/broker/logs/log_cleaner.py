@@ -239,9 +239,9 @@ class LogCleaner:
         nothing to do.
         """
         log = partition.log
-        if len(log.bases) == 1 or not log.config.compact or not self._may_be_cleaned(partition):
+        if len(log.segments.bases) == 1 or not log.config.compact or not self._may_be_cleaned(partition):
             return None
-        appearance = (log.active_segment, log.config, len(log.bases))
+        appearance = (log.segments.active, log.config, len(log.segments.bases))
         if self._in_order.get(log) == appearance:
             return None
         offset = self._checkpoint.offset_of(log)
@@ -251,7 +251,7 @@ class LogCleaner:
             self._give_up(log, f"its segments cannot be examined: {error}")
             return None
         waits = log.config.min_compaction_lag_ms > 0 or log.config.max_compaction_lag_ms < 2**63 - 1
-        reaches_end = candidate.first_uncleanable_offset == log.active_segment.base_offset
+        reaches_end = candidate.first_uncleanable_offset == log.segments.active.base_offset
         if reaches_end and not waits and not candidate.is_worth_cleaning:
             self._in_order[log] = appearance
         return candidate
@@ -277,7 +277,7 @@ class LogCleaner:
             config = partition.log.config
             if not config.compact or self.is_cleaning(partition.log):
                 continue
-            if config.delete or len(partition.log.bases) > 1:
+            if config.delete or len(partition.log.segments.bases) > 1:
                 await remove_old_segments(self._node, partition)
 
     async def _write_checkpoint(self) -> None:

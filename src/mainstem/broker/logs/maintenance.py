@@ -83,7 +83,7 @@ class Maintenance:
     async def _checkpoint(self) -> None:
         """Make closed segments durable and write down up to where: a crash then costs a short scan only."""
         for log in list(self._node.log_manager):
-            if log.recovery_point < log.active_segment.base_offset and log.health.failure is None:
+            if log.recovery_point < log.segments.active.base_offset and log.health.failure is None:
                 await self._flush(log)
         self._node.log_manager.checkpoint(sync=False)
 

@@ -92,7 +92,7 @@ class Partition:
         self._flush_wanted = 0
         self._flush_timer: asyncio.TimerHandle | None = None
         self._flush_running = False
-        log.high_watermark_moved(self.high_watermark)
+        log.producers.state.forget_completed(self.high_watermark)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -159,7 +159,7 @@ class Partition:
         its coordinator must be asked first, and the batch appended with the guard. `supports_epoch_bump`: the
         client bumps the epoch with every transaction, so its sequences begin with 0 (Produce version 12).
         """
-        return self.log.needs_verification(
+        return self.log.producers.needs_verification(
             producer_id, producer_epoch, base_sequence, supports_epoch_bump=supports_epoch_bump
         )
 
@@ -333,7 +333,7 @@ class Partition:
         """Move the high watermark, which never goes back, and wake whoever waits for it or for an fsync."""
         if end_offset > self.high_watermark:
             self.high_watermark = end_offset
-            self.log.high_watermark_moved(end_offset)
+            self.log.producers.state.forget_completed(end_offset)
             if self.subscribers:
                 self.tell_subscribers()
         self._acknowledge(leader)

@@ -23,7 +23,7 @@ async def remove_old_segments(node: "Node", partition: Partition) -> None:
     except KafkaError as error:
         logger.error("cannot remove old segments of %s: %s", partition, error)
         return
-    partition.log.producer_state.remove_expired(now_ms, node.config.get("producer.id.expiration.ms"))
+    partition.log.producers.state.remove_expired(now_ms, node.config.get("producer.id.expiration.ms"))
     if removed:
         partition.tell_subscribers()
         await asyncio.sleep(0)

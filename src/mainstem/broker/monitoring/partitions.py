@@ -26,7 +26,7 @@ class _TopicSums:
         log = partition.log
         # Nothing is counted when a batch is appended: the log knows both already.
         self.messages_in += log.log_end_offset
-        self.bytes_in += log.rolled_bytes + log.active_segment.size
+        self.bytes_in += log.segments.rolled_bytes + log.segments.active.size
         self.bytes_out += partition.bytes_out
 
 
@@ -53,8 +53,8 @@ def partitions(node: "Node") -> Collector:
                 of_topic = sums.setdefault(topic, _TopicSums())
             log = partition.log
             labels = f'{name},partition="{partition.index}"'
-            size.add(log.size if len(log.bases) > 1 else log.active_segment.size, labels)
-            segments.add(len(log.bases), labels)
+            size.add(log.size if len(log.segments.bases) > 1 else log.segments.active.size, labels)
+            segments.add(len(log.segments.bases), labels)
             start.add(log.log_start_offset, labels)
             end.add(log.log_end_offset, labels)
             high_watermark = partition.high_watermark

@@ -143,7 +143,7 @@ class ProduceRoute(Route):
         partition = self._partition
         records = frame[pos : pos + length]
         log = partition.log
-        if log.looks_into_records and is_heavy(records, log.config):
+        if log.needs_decompression and is_heavy(records, log.config):
             return None
         try:
             if is_transactional(records):

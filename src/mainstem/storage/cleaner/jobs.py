@@ -105,7 +105,7 @@ def job_for(candidate: "Candidate", now_ms: int, limits: Limits) -> Job:
     config = log.config
     last_offsets: dict[int, int] = {}
     last_epochs: dict[int, int] = {}
-    for producer_id, entry in log.producer_state.entries.items():
+    for producer_id, entry in log.producers.state.entries.items():
         last_offset = entry.batches[-1][2] if entry.batches else -1
         if last_offset >= 0:
             last_offsets[producer_id] = last_offset
@@ -119,7 +119,7 @@ def job_for(candidate: "Candidate", now_ms: int, limits: Limits) -> Job:
             for segment in log.segments
             if segment.base_offset < candidate.first_uncleanable_offset
         ],
-        transaction_indexes=log.aborted.bases,
+        transaction_indexes=log.producers.aborted.bases,
         first_dirty_offset=candidate.first_dirty_offset,
         first_uncleanable_offset=candidate.first_uncleanable_offset,
         last_offsets=last_offsets,

@@ -5,7 +5,6 @@ segments count.
 """
 
 import logging
-from bisect import bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -73,34 +72,29 @@ def first_dirty_offset(log: "Log", checkpoint: int | None) -> int:
 
 def examine(log: "Log", checkpoint: int | None, high_watermark: int, now_ms: int) -> Candidate:
     """What there is to clean in a log."""
-    dirty = first_dirty_offset(log, checkpoint)
-    active_base = log.active_segment.base_offset
+    dirty, segments = first_dirty_offset(log, checkpoint), log.segments
+    active_base = segments.active.base_offset
     uncleanable = min(log.last_stable_offset(high_watermark), active_base)
     lag_ms = log.config.min_compaction_lag_ms
-    first_number = number_of(log, dirty)
+    first_number = segments.number_of(dirty)
     if lag_ms > 0:
-        for segment in log.segments[first_number:-1]:
+        for segment in segments.in_order[first_number:-1]:
             if segment.largest_timestamp() > now_ms - lag_ms:
                 uncleanable = min(uncleanable, segment.base_offset)
                 break
     uncleanable = max(dirty, uncleanable)
     # Whole segments only: up to where the one begins that holds this offset.
-    last_number = len(log.bases) - 1 if uncleanable >= active_base else number_of(log, uncleanable)
-    uncleanable = log.bases[last_number]
-    clean = 0 if dirty <= log.bases[0] else number_of(log, dirty - 1) + 1
+    last_number = len(segments.bases) - 1 if uncleanable >= active_base else segments.number_of(uncleanable)
+    uncleanable = segments.bases[last_number]
+    clean = 0 if dirty <= segments.bases[0] else segments.number_of(dirty - 1) + 1
     return Candidate(
         log,
         dirty,
         uncleanable,
-        sum(segment.size for segment in log.segments[:clean]),
-        sum(segment.size for segment in log.segments[first_number:last_number]),
+        sum(segment.size for segment in segments.in_order[:clean]),
+        sum(segment.size for segment in segments.in_order[first_number:last_number]),
         _is_due(log, first_number, now_ms),
     )
-
-
-def number_of(log: "Log", offset: int) -> int:
-    """The segment that holds this offset."""
-    return max(0, bisect_right(log.bases, offset) - 1)
 
 
 def _is_due(log: "Log", first_number: int, now_ms: int) -> bool:
@@ -108,5 +102,5 @@ def _is_due(log: "Log", first_number: int, now_ms: int) -> bool:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms >= INT64_MAX:
         return False
-    stamps = [segment.first_timestamp() for segment in log.segments[first_number:-1]]
+    stamps = [segment.first_timestamp() for segment in log.segments.in_order[first_number:-1]]
     return any(0 < stamp < now_ms - lag_ms for stamp in stamps)

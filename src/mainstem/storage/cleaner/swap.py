@@ -23,11 +23,11 @@ from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
 from mainstem.storage.files.checkpoints import sync_path, write_atomically
 from mainstem.storage.files.deletion import remove_if_there
+from mainstem.storage.producers.producer_state import SNAPSHOT_SUFFIX
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
 from mainstem.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
     Segment,
 )
@@ -56,16 +56,7 @@ def stem(directory: str, base_offset: int) -> str:
 
 def is_current(log: "Log", group: CleanedGroup, old: list[Segment]) -> bool:
     """Whether the log still has the very segments that were cleaned, and in one row."""
-    first = old[0].base_offset
-    if first not in log.bases:
-        return False
-    number = log.bases.index(first)
-    there = log.segments[number : number + len(old)]
-    return (
-        len(there) == len(old) == len(group.bases)
-        and all(one is other for one, other in zip(there, old, strict=True))
-        and there[-1] is not log.active_segment
-    )
+    return len(old) == len(group.bases) and log.segments.are_in_a_row(old)
 
 
 def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
@@ -92,14 +83,11 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
     then which files are where; the next start completes the swap.
     """
     base = group.bases[0]
-    number = log.bases.index(base)
-    old = log.segments[number : number + len(group.bases)]
+    number = log.segments.number_of(base)
+    old = log.segments.in_order[number : number + len(group.bases)]
     try:
-        for segment in old:
-            # What is known of producers at the beginning of the new segment stays.
-            suffixes = FILE_SUFFIXES if segment.base_offset == base else SEGMENT_SUFFIXES
-            for path in segment.mark_deleted(suffixes):
-                log.environment.deletions.add(path, now_ms + log.config.file_delete_delay_ms)
+        # What is known of producers at the beginning of the new segment stays.
+        log.segments.delete_files(old, SNAPSHOT_SUFFIX, now_ms)
         for suffix in FILE_SUFFIXES:
             if suffix != TXN_INDEX_SUFFIX or group.has_transaction_index:
                 path = stem(log.directory, base) + suffix
@@ -107,14 +95,12 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
     except OSError as error:
         log.health.fail(f"cannot swap in the cleaned segment {base} of {log.name}: {error}")
         log.health.check()
-    new = Segment(log.directory, base, group.size, old[-1].created_ms, log.environment.handles)
-    new.known_max_timestamp, new.known_max_timestamp_offset = group.max_timestamp, group.max_timestamp_offset
-    log.segments[number : number + len(old)] = [new]
-    log.bases[number : number + len(old)] = [base]
+    new = log.segments.replace(old, group.size, group.max_timestamp, group.max_timestamp_offset)
+    aborted = log.producers.aborted
     for segment in old:
-        log.aborted.forget(segment.base_offset)
+        aborted.forget(segment.base_offset)
     if group.has_transaction_index:
-        log.aborted.renew(base)
+        aborted.renew(base)
     return new
 
 

@@ -337,7 +337,7 @@ class LogManager:
             os.rename(log.directory, target)
         except OSError as error:
             raise log_dir.health.refuse(error, f"cannot rename {log.directory}") from error
-        log.moved_to(target)
+        log.renamed_to(target)
         return log
 
     # ---- moving a log to another directory
@@ -410,7 +410,7 @@ class LogManager:
         # A flush in a thread may set the point while the log is being cut.
         points = {key: min(log.recovery_point, log.log_end_offset) for key, log in logs}
         # A start offset that the first segment's name tells needs no entry.
-        starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.bases[0]}
+        starts = {key: start for key, log in logs if (start := log.log_start_offset) > log.segments.bases[0]}
         points_written = self._write(log_dir, RECOVERY_POINTS, points, sync)
         return self._write(log_dir, LOG_START_OFFSETS, starts, sync) and points_written
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
 from mainstem.storage.directories.log_dir import LogDir
-from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT
 from mainstem.storage.files.checkpoints import PARTITION_METADATA, sync_path, write_atomically
 from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
@@ -138,7 +137,7 @@ class LogMove:
                 continue
             start = self._copied.get(segment, 0)
             end = min(segment.size, start + limit)
-            completes = segment is not log.active_segment and end == segment.size
+            completes = segment is not log.segments.active and end == segment.size
             if end > start or completes or segment not in self._copied:
                 pieces.append(_Piece(segment, start, end, completes))
             limit -= end - start
@@ -191,14 +190,7 @@ class LogMove:
                 sync_path(self.target.path)
         except OSError as error:
             raise self.target_refuses(error, f"cannot put {self.folder} in place") from error
-        for segment in log.segments:
-            segment.close()
-            segment.reserved = FIRST_RESERVE_AT
-        log.moved_to(final)
-        log.health = target
-        log.recovery_point = min(log.recovery_point, self.durable_offset)
-        log.truncations += 1  # whoever works on the former files must not believe the outcome
-        log.schedule_flush()
+        log.moved_to(final, target, self.durable_offset)
         yield "the copy has the partition's name"
 
     def _copy_rest(self, sync: bool) -> None:

@@ -149,7 +149,7 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int, parti
             raise InvalidRecordError(ErrorCode.INVALID_TIMESTAMP, message, [(index, message)])
 
 
-def looks_into_records(config: LogConfig) -> bool:
+def needs_decompression(config: LogConfig) -> bool:
     """Whether batches of clients are opened for this topic."""
     return config.compact or config.compression_type != "producer"
 

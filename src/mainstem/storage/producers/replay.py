@@ -5,6 +5,7 @@ It looks at headers, and into the batches that end transactions; nothing in the 
 
 import os
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from mainstem.records.batch import NO_PRODUCER_ID
 from mainstem.records.control import read_marker
@@ -19,7 +20,7 @@ from mainstem.storage.segments.scan import find_offset, iter_batch_headers
 from mainstem.storage.segments.segment import Segment
 
 
-def rebuild_producer_state(directory: str, segments: list[Segment], end_offset: int) -> ProducerState:
+def rebuild_producer_state(directory: str, segments: Sequence[Segment], end_offset: int) -> ProducerState:
     """The producers as of `end_offset`: the newest snapshot before it, and what follows.
 
     Snapshots of offsets beyond the end are removed; they describe batches that are gone.
@@ -30,7 +31,7 @@ def rebuild_producer_state(directory: str, segments: list[Segment], end_offset: 
     return producer_state_at(directory, segments, end_offset)
 
 
-def producer_state_at(directory: str, segments: list[Segment], end_offset: int) -> ProducerState:
+def producer_state_at(directory: str, segments: Sequence[Segment], end_offset: int) -> ProducerState:
     """The same, and all snapshots are left alone."""
     state, start = ProducerState(), segments[0].base_offset
     for offset in reversed(snapshot_offsets(os.listdir(directory))):
@@ -46,7 +47,7 @@ def producer_state_at(directory: str, segments: list[Segment], end_offset: int) 
     return state
 
 
-def aborted_in_segment(directory: str, segments: list[Segment], number: int) -> list[AbortedTransaction]:
+def aborted_in_segment(directory: str, segments: Sequence[Segment], number: int) -> list[AbortedTransaction]:
     """The aborted transactions whose markers are in this segment, as they stand in the log."""
     segment = segments[number]
     state = producer_state_at(directory, segments[: number + 1], segment.base_offset)

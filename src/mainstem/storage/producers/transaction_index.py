@@ -230,6 +230,12 @@ class AbortedTransactions:
         at = bisect_left(self._bases, base_offset)
         return self._indexes[at] if at < len(self._bases) and self._bases[at] == base_offset else None
 
+    def mark_damaged(self, base_offset: int) -> None:
+        """The index of a segment must not grow until it is made again."""
+        index = self.get(base_offset)
+        assert index is not None
+        index.is_damaged = True
+
     def replace(self, base_offset: int, entries: list[AbortedTransaction]) -> None:
         """Have these entries for a segment, found in the log, instead of those in the file."""
         write_entries(index_path(self._directory, base_offset), entries)

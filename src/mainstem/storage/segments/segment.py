@@ -1,17 +1,21 @@
 """One segment of a log: its file, its two indexes, and the numbers that appends keep up to date.
 
-The log writes the active segment itself, for speed; whatever else happens to a segment happens here. Its file
-is opened on first use and may be closed again by the handle cache at any time.
+Its file is opened on first use and may be closed again by the handle cache at any time. A batch is written
+whole or not at all: a write that fails half-way is cut off again before anybody hears of it.
 """
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
-from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT
+from mainstem.config import LogConfig
+from mainstem.records.batch import BatchHeader
+from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT, reserve_from
 from mainstem.storage.files.file_range import FileHandle, HandleCache
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
 from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from mainstem.storage.segments.index_builder import IndexBuilder
 from mainstem.storage.segments.scan import base_offset_at, find_offset, iter_batch_headers, last_boundary
 
 logger = logging.getLogger(__name__)
@@ -30,6 +34,16 @@ ROLL_UNDECIDED = -(2**63) - 1
 _HINTS_MAX = 16
 # A read may end earlier than its limit by this part of it.
 _BOUNDARY_LOSS = 16
+
+_pwrite = os.pwrite
+
+
+class TornWriteError(Exception):
+    """A write has failed and what it left in the file could not be cut off."""
+
+    def __init__(self, write_error: OSError, cut_error: OSError) -> None:
+        super().__init__(str(cut_error))
+        self.write_error = write_error
 
 
 class Segment:
@@ -82,24 +96,6 @@ class Segment:
         self._indexes_checked = size == 0
         self._positions: dict[int, int] | None = None
 
-    @classmethod
-    def create(
-        cls, directory: str, base_offset: int, now_ms: int, cache: HandleCache, preallocate_bytes: int = 0
-    ) -> "Segment":
-        """A new, empty segment with its file. Its indexes come with the first batch."""
-        segment = cls(directory, base_offset, 0, now_ms, cache)
-        path = segment.path(LOG_SUFFIX)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            if preallocate_bytes:
-                os.posix_fallocate(fd, 0, preallocate_bytes)
-        except OSError:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(fd)
-        return segment
-
     def __repr__(self) -> str:
         return f"Segment({self.path(LOG_SUFFIX)}, size={self.size})"
 
@@ -111,6 +107,11 @@ class Segment:
         self._directory = directory
         self._offset_index = self._time_index = None
 
+    def forget_file(self) -> None:
+        """Another will take its place: it is closed, and for the new one no blocks are reserved."""
+        self.close()
+        self.reserved = FIRST_RESERVE_AT
+
     def file(self) -> FileHandle:
         """The open file."""
         handle = self.handle
@@ -118,6 +119,123 @@ class Segment:
             handle = self._cache.open(self, self.path(LOG_SUFFIX))
         handle.used = True
         return handle
+
+    # ---- appending
+
+    def append(
+        self,
+        data: memoryview,
+        size: int,
+        last_offset: int,
+        max_timestamp: int,
+        index_interval_bytes: int,
+        index_bytes_max: int,
+    ) -> OSError | None:
+        """Write a batch behind the others; OSError or TornWriteError when that is not possible. That its
+        index entry cannot be written is no reason to refuse a batch that is in the file: it is returned.
+        """
+        position = self.size
+        handle = self.handle
+        if handle is None or position > self.reserved:
+            handle = self._prepare_write()
+        handle.used = True
+        try:
+            written = _pwrite(handle.fd, data, position)
+            while written != size:
+                written += _pwrite(handle.fd, data[written:], position + written)
+        except OSError as error:
+            self._undo_write(handle, error)
+        self.size = position + size
+        if max_timestamp > self.known_max_timestamp:
+            self.known_max_timestamp = max_timestamp
+            self.known_max_timestamp_offset = last_offset
+        failure = None
+        if self.bytes_since_index > index_interval_bytes:
+            try:
+                self.index_batch(last_offset, position, index_bytes_max)
+            except OSError as error:
+                failure = error
+        self.bytes_since_index += size
+        return failure
+
+    def append_all(
+        self,
+        data: memoryview,
+        batches: Sequence[BatchHeader],
+        index_interval_bytes: int,
+        index_bytes_max: int,
+    ) -> OSError | None:
+        """The same for several batches that stand in `data` one after the other, with a single write."""
+        position, size = self.size, len(data)
+        handle = self._prepare_write()
+        try:
+            written = _pwrite(handle.fd, data, position)
+            while written != size:
+                written += _pwrite(handle.fd, data[written:], position + written)
+        except OSError as error:
+            self._undo_write(handle, error)
+        failure = None
+        for header in batches:
+            if header.max_timestamp > self.known_max_timestamp:
+                self.known_max_timestamp = header.max_timestamp
+                self.known_max_timestamp_offset = header.last_offset
+            if self.bytes_since_index > index_interval_bytes:
+                try:
+                    self.index_batch(header.last_offset, self.size, index_bytes_max)
+                except OSError as error:
+                    failure = error
+            self.bytes_since_index += header.size
+            self.size += header.size
+        return failure
+
+    def _prepare_write(self) -> FileHandle:
+        if self.handle is None and self.size == 0:
+            self.write_indexes()  # tools that look at a live folder expect the files
+        handle = self.file()
+        if self.size > self.reserved:
+            self.reserved = reserve_from(handle.fd, self.size)
+        return handle
+
+    def _undo_write(self, handle: FileHandle, error: OSError) -> NoReturn:
+        if self.size == 0:
+            self.roll_timestamp = ROLL_UNDECIDED  # it was worked out from the batch that did not get in
+        self.reserved = FIRST_RESERVE_AT
+        try:
+            os.ftruncate(handle.fd, self.size)
+        except OSError as cut_error:
+            raise TornWriteError(error, cut_error) from error
+        raise error
+
+    def has_room(
+        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig
+    ) -> bool:
+        """Whether this batch may follow the others, or a new segment has to begin with it."""
+        if last_offset > self.base_offset + RELATIVE_OFFSET_MAX:
+            return False
+        return self.size == 0 or (
+            self.size + size <= config.segment_bytes
+            and last_offset <= self.max_offset
+            and not self._is_old(max_timestamp, now_ms, config)
+        )
+
+    def _is_old(self, max_timestamp: int, now_ms: int, config: LogConfig) -> bool:
+        """By the timestamps of its first batch and the new one; by the clock when batches have none."""
+        first = self.first_timestamp()
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return waited_ms > config.max_segment_ms - self.jitter_ms
+
+    def decide_roll(self, max_timestamp: int, config: LogConfig) -> None:
+        """Work out once, before a batch with this timestamp, what the next appends then only compare with."""
+        if self.size == 0:
+            self.rolling_timestamp = max_timestamp
+        self.load_max_timestamp()
+        first = self.first_timestamp()
+        if first >= 0:
+            self.roll_timestamp = first + config.max_segment_ms - self.jitter_ms
+
+    def settings_changed(self) -> None:
+        """Have the next append find out again when the log rolls."""
+        self.roll_timestamp = ROLL_UNDECIDED
 
     # ---- indexes
 
@@ -173,7 +291,7 @@ class Segment:
             builder.add(position, header.size, header.last_offset, header.max_timestamp)
         self.install_indexes(builder)
 
-    def install_indexes(self, builder: "IndexBuilder") -> None:
+    def install_indexes(self, builder: IndexBuilder) -> None:
         """Replace both indexes by the builder's; it has seen all batches of this segment."""
         offset_entries, time_entries = builder.finish()
         offset_index = SparseIndex(self.path(INDEX_SUFFIX), OFFSET_ENTRY)
@@ -186,22 +304,6 @@ class Segment:
             builder.max_timestamp,
             builder.max_timestamp_offset,
         )
-
-    def saw_batch(
-        self,
-        position: int,
-        size: int,
-        last_offset: int,
-        timestamp: int,
-        interval_bytes: int,
-        index_bytes_max: int,
-    ) -> None:
-        """Bookkeeping for a batch that was written; the leader's append does the same by itself."""
-        if timestamp > self.max_timestamp:
-            self.known_max_timestamp, self.known_max_timestamp_offset = timestamp, last_offset
-        if self.bytes_since_index > interval_bytes:
-            self.index_batch(last_offset, position, index_bytes_max)
-        self.bytes_since_index += size
 
     def index_batch(self, last_offset: int, position: int, index_bytes_max: int) -> None:
         """Add the batch at `position` to the indexes. When one is full, the next append looks and rolls."""
@@ -329,14 +431,11 @@ class Segment:
 
     # ---- cutting and removing
 
-    def truncate_to(self, offset: int) -> int:
-        """Remove the batches that reach `offset`; returns the number of bytes cut off."""
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batches that reach `offset`."""
         position = self.position_of(offset)
-        if position is None:
-            return 0
-        cut = self.size - position
-        self.cut_at(position, offset)
-        return cut
+        if position is not None:
+            self.cut_at(position, offset)
 
     def cut_at(self, position: int, offset: int) -> None:
         """Cut the file at a batch boundary; indexes keep what lies before `offset`."""
@@ -384,49 +483,3 @@ class Segment:
                 continue
             renamed.append(path + DELETED_SUFFIX)
         return renamed
-
-
-class IndexBuilder:
-    """Collects the entries of both indexes while somebody walks a segment from its start."""
-
-    __slots__ = (
-        "_base_offset",
-        "_interval_bytes",
-        "_last_timestamp",
-        "_offset_entries",
-        "_since_entry",
-        "_time_entries",
-        "max_timestamp",
-        "max_timestamp_offset",
-    )
-
-    def __init__(self, base_offset: int, interval_bytes: int) -> None:
-        self._base_offset = base_offset
-        self._interval_bytes = interval_bytes
-        self._since_entry = 0
-        self._offset_entries = bytearray()
-        self._time_entries = bytearray()
-        self._last_timestamp = NO_TIMESTAMP
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = base_offset
-
-    def add(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
-        if timestamp > self.max_timestamp:
-            self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
-        if self._since_entry > self._interval_bytes:
-            self._offset_entries += OFFSET_ENTRY.pack(last_offset - self._base_offset, position)
-            self._add_time_entry()
-            self._since_entry = 0
-        self._since_entry += size
-
-    def _add_time_entry(self) -> None:
-        if self.max_timestamp > self._last_timestamp:
-            self._time_entries += TIME_ENTRY.pack(
-                self.max_timestamp, self.max_timestamp_offset - self._base_offset
-            )
-            self._last_timestamp = self.max_timestamp
-
-    def finish(self) -> tuple[bytearray, bytearray]:
-        """The entries of the offset index and of the time index."""
-        self._add_time_entry()
-        return self._offset_entries, self._time_entries
