@@ -48,7 +48,8 @@ def create_topics(
 ) -> tuple[CreateTopicsResponse, list[MetadataRecord]]:
     """The answers, and the records that make the topics; no records when it was only a check."""
     times_named = Counter(topic.name for topic in request.topics)
-    too_many = _partitions_asked_for(request, config) > PARTITIONS_PER_REQUEST_MAX
+    asked_for = sum(max(_partition_count(topic, config), 0) for topic in request.topics)
+    too_many = asked_for > PARTITIONS_PER_REQUEST_MAX
     results: list[CreatableTopicResult] = []
     records: list[MetadataRecord] = []
     for topic in {topic.name: topic for topic in request.topics}.values():
@@ -70,16 +71,11 @@ def create_topics(
     return CreateTopicsResponse(topics=results), [] if request.validate_only else records
 
 
-def _partitions_asked_for(request: CreateTopicsRequest, config: BrokerConfig) -> int:
-    total = 0
-    for topic in request.topics:
-        if topic.assignments:
-            total += len(topic.assignments)
-        elif topic.num_partitions == USE_DEFAULT:
-            total += config.get("num.partitions")
-        else:
-            total += max(topic.num_partitions, 0)
-    return total
+def _partition_count(topic: CreatableTopic, config: BrokerConfig) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    default: int = config.get("num.partitions")
+    return default if topic.num_partitions == USE_DEFAULT else topic.num_partitions
 
 
 def _plan(
@@ -90,9 +86,7 @@ def _plan(
     if topic.assignments:
         replicas = _manual_replicas(image, topic)
         return _Plan(_unused_id(image, new_uuid), replicas, configs)
-    partition_count = topic.num_partitions
-    if partition_count == USE_DEFAULT:
-        partition_count = config.get("num.partitions")
+    partition_count = _partition_count(topic, config)
     replication_factor = topic.replication_factor
     if replication_factor == USE_DEFAULT:
         replication_factor = config.get("default.replication.factor")

@@ -9,49 +9,45 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainstem.config.definition import INT64_MAX, ConfigError, Value
+from mainstem.config.definition import ConfigError, Value
 from mainstem.config.tables import TOPIC_ALIASES, TOPIC_SETTINGS
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 
 
-class LogConfig(Struct, frozen=True):
-    """One field for each topic setting, under its name with `_` for `.`; the defaults are Kafka 4.3's."""
+def _default(name: str) -> Any:
+    return TOPIC_SETTINGS[name].default
 
-    cleanup_policy: frozenset[str] = frozenset({"delete"})
-    compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
-    delete_retention_ms: int = 86400000
-    file_delete_delay_ms: int = 60000
-    flush_messages: int = INT64_MAX
-    flush_ms: int = INT64_MAX
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
-    index_interval_bytes: int = 4096
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
-    local_retention_bytes: int = -2
-    local_retention_ms: int = -2
-    max_compaction_lag_ms: int = INT64_MAX
-    max_message_bytes: int = 1048588
-    message_timestamp_after_max_ms: int = 3600000
-    message_timestamp_before_max_ms: int = INT64_MAX
-    message_timestamp_type: str = "CreateTime"
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    min_insync_replicas: int = 1
-    preallocate: bool = False
-    remote_log_copy_disable: bool = False
-    remote_log_delete_on_disable: bool = False
-    remote_storage_enable: bool = False
-    retention_bytes: int = -1
-    retention_ms: int = 604800000
-    segment_bytes: int = 1073741824
-    segment_index_bytes: int = 10485760
-    segment_jitter_ms: int = 0
-    segment_ms: int = 604800000
-    unclean_leader_election_enable: bool = False
+
+class LogConfig(Struct, frozen=True):
+    """A field with its default for each topic setting that is acted on, under its name with `_` for `.`."""
+
+    cleanup_policy: frozenset[str] = frozenset(_default("cleanup.policy"))
+    compression_type: str = _default("compression.type")
+    compression_gzip_level: int = _default("compression.gzip.level")
+    compression_lz4_level: int = _default("compression.lz4.level")
+    compression_zstd_level: int = _default("compression.zstd.level")
+    delete_retention_ms: int = _default("delete.retention.ms")
+    file_delete_delay_ms: int = _default("file.delete.delay.ms")
+    flush_messages: int = _default("flush.messages")
+    flush_ms: int = _default("flush.ms")
+    index_interval_bytes: int = _default("index.interval.bytes")
+    max_compaction_lag_ms: int = _default("max.compaction.lag.ms")
+    max_message_bytes: int = _default("max.message.bytes")
+    message_timestamp_after_max_ms: int = _default("message.timestamp.after.max.ms")
+    message_timestamp_before_max_ms: int = _default("message.timestamp.before.max.ms")
+    message_timestamp_type: str = _default("message.timestamp.type")
+    min_cleanable_dirty_ratio: float = _default("min.cleanable.dirty.ratio")
+    min_compaction_lag_ms: int = _default("min.compaction.lag.ms")
+    min_insync_replicas: int = _default("min.insync.replicas")
+    preallocate: bool = _default("preallocate")
+    retention_bytes: int = _default("retention.bytes")
+    retention_ms: int = _default("retention.ms")
+    segment_bytes: int = _default("segment.bytes")
+    segment_index_bytes: int = _default("segment.index.bytes")
+    segment_jitter_ms: int = _default("segment.jitter.ms")
+    segment_ms: int = _default("segment.ms")
 
     @property
     def compact(self) -> bool:
@@ -106,7 +102,9 @@ def log_config_with(base: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
 
 
 def _fields(values: Mapping[str, Value]) -> dict[str, Any]:
-    fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
+    fields: dict[str, Any] = {
+        name.replace(".", "_"): value for name, value in values.items() if TOPIC_SETTINGS[name].acted_on
+    }
     if "cleanup_policy" in fields:
         fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
     internal_segment_bytes = fields.pop("internal_segment_bytes", None)

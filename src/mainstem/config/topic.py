@@ -36,7 +36,7 @@ def validate_topic_configs(overrides: Mapping[str, str], broker_config: BrokerCo
             f"max.compaction.lag.ms ({config.max_compaction_lag_ms})",
             "min.compaction.lag.ms",
         )
-    if config.remote_storage_enable:
+    if TOPIC_SETTINGS["remote.storage.enable"].parse(overrides.get("remote.storage.enable", "false")):
         raise ConfigError(
             "remote.storage.enable: this broker has no remote storage, so no topic can use it",
             "remote.storage.enable",
