@@ -2,18 +2,22 @@
 the session fails.
 """
 
+import asyncio
+import inspect
 import os
 import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 from tests.support import shared, spark_java
 
 _WORKERS_BEYOND_CORES = 1
 _LONG_SECONDS = 300
+_COROUTINE_SECONDS_MAX = 60
 _OF_PYTEST = b"PYTEST_CURRENT_TEST"  # pytest's own, which changes while a test runs
 # What os.environ keeps; to copy it the official way takes a hundred times as long.
 _VARIABLES: dict[bytes, bytes] = vars(os.environ)["_data"]
@@ -80,6 +84,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordered += first + rest[: max(0, share - len(first))]
         del rest[: max(0, share - len(first))]
     items[:] = ordered + rest + [item for lane in lanes for item in lane]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs in the loop of its file, which it uses by the fixture `runner`."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    runner = pyfuncitem.funcargs["runner"]
+    assert isinstance(runner, asyncio.Runner)
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), _COROUTINE_SECONDS_MAX))
+    return True
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of all tests of a file."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        yield runner
 
 
 def _timeout_s(item: pytest.Item) -> float:

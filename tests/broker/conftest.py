@@ -5,13 +5,11 @@ its broker with `make_broker`.
 """
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from mainstem.broker.network.connection import Connection
 from mainstem.broker.requests.fast_path import FastPath
@@ -19,29 +17,13 @@ from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import Client
 
-TEST_SECONDS_MAX = 60
-
 MakeBroker = Callable[..., Awaitable[InProcessBroker]]
 Connect = Callable[..., Awaitable[Client]]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    runner = pyfuncitem.funcargs["runner"]
-    assert isinstance(runner, asyncio.Runner)
-    names = inspect.signature(pyfuncitem.obj).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), TEST_SECONDS_MAX))
-    return True
-
-
 @pytest.fixture(scope="module", autouse=True)
-def runner() -> Iterator[asyncio.Runner]:
-    """The event loop of all tests of a file."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        yield runner
+def loop_of_the_file(runner: asyncio.Runner) -> None:
+    """Every test here has the event loop, also one that only takes a connection from a fixture."""
 
 
 @pytest.fixture(scope="module")

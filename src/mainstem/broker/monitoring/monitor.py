@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.monitoring import coordination, partitions, requests
 from mainstem.broker.monitoring.disk_space import DiskSpace
-from mainstem.broker.monitoring.http_server import HttpAnswer, HttpServer, text_answer
 from mainstem.broker.monitoring.meters import Meters
 from mainstem.broker.monitoring.process import process
 from mainstem.broker.monitoring.scrape import Scraper
 from mainstem.broker.network.listener import GivenBy, bind
 from mainstem.config.listeners import Listener
+from mainstem.http_server import HttpAnswer, HttpServer, text_answer
 from mainstem.metrics import CONTENT_TYPE
 
 if TYPE_CHECKING:

@@ -3,13 +3,11 @@
 import multiprocessing
 import os
 import signal
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from mainstem.spark.pipeline.metrics.progress import QueryMetrics, Snapshot
-from mainstem.spark.pipeline.metrics.prometheus import MetricsServer
 from mainstem.spark.pipeline.running import registration
 
 
@@ -64,13 +62,3 @@ def test_a_killed_pipeline_is_not_running(tmp_path: Path) -> None:
     process.join()
     assert not registration.is_running("p", tmp_path)
     assert registration.read_state("p", tmp_path) is not None
-
-
-def test_metrics_are_served_on_a_port_of_their_own() -> None:
-    server = MetricsServer("127.0.0.1", 0, lambda: Snapshot("p", [QueryMetrics("out", rows_in=3)]))
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=30) as answer:
-            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            assert 'mainstem_pipeline_rows_in_total{pipeline="p",sink="out"} 3' in answer.read().decode()
-    finally:
-        server.close()

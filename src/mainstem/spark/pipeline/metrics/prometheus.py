@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 
+from mainstem.http_server import HttpAnswer, HttpServer
 from mainstem.metrics import CONTENT_TYPE, Exposition, label
 from mainstem.spark.pipeline.metrics.progress import Snapshot, is_dead_letters
 
@@ -69,32 +72,30 @@ def text(snapshot: Snapshot) -> str:
 
 
 class MetricsServer:
-    """Serves `/metrics` from a thread until it is closed."""
+    """Serves `/metrics` from a thread of its own until it is closed."""
 
     def __init__(self, host: str, port: int, snapshot: Callable[[], Snapshot]) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                is_known = self.path.split("?")[0] in ("/", "/metrics")
-                body = (text(snapshot()) if is_known else "see /metrics\n").encode()
-                self.send_response(200 if is_known else 404)
-                self.send_header("Content-Type", CONTENT_TYPE)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Requests are no news."""
-
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._snapshot = snapshot
+        self._socket = socket.create_server((host, port))
+        self.port = int(self._socket.getsockname()[1])
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
         self._thread.start()
 
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
-
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        server = HttpServer(self._loop, [self._socket], {"/metrics": self._metrics, "/": self._metrics})
+        await server.start()
+        await self._closing.wait()
+        server.close()
+
+    async def _metrics(self) -> HttpAnswer:
+        return HttpAnswer(HTTPStatus.OK, CONTENT_TYPE, [text(self._snapshot()).encode()])

@@ -161,7 +161,7 @@ class HttpConnection(asyncio.Protocol):
                 answer = await page()
             except Exception:
                 logger.exception("%s cannot be answered", target.partition("?")[0])
-                answer = text_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the broker\n")
+                answer = text_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log\n")
             await self._send(answer, with_body=method == "GET")
 
     async def _send(self, answer: HttpAnswer, *, with_body: bool) -> None:
