@@ -8,12 +8,16 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
 
+from mainstem.testing import Broker
 from tests.support import shared, spark_java
+from tests.support.kafka_peer import shared_kafka
+from tests.support.target import Target
 
 _WORKERS_BEYOND_CORES = 1
 _LONG_SECONDS = 300
@@ -104,6 +108,25 @@ def runner() -> Iterator[asyncio.Runner]:
     """The event loop of all tests of a file."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         yield runner
+
+
+@pytest.fixture(scope="session")
+def mainstem(mainstem_broker: Broker) -> Target:
+    """One Mainstem broker per worker."""
+    return Target("mainstem", mainstem_broker.bootstrap_servers, mainstem_broker.data_dir)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Target:
+    """The Apache Kafka broker that all workers share."""
+    peer = shared_kafka()
+    return Target("kafka", peer.bootstrap_servers, Path(peer.log_dir))
+
+
+@pytest.fixture(params=["mainstem", pytest.param("kafka", marks=pytest.mark.peer)])
+def target(request: pytest.FixtureRequest) -> Target:
+    """Mainstem, then Apache Kafka."""
+    return request.getfixturevalue(request.param)
 
 
 def _timeout_s(item: pytest.Item) -> float:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from mainstem.protocol.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from mainstem.protocol.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -39,10 +38,10 @@ from mainstem.protocol.apis.k75_describe_topic_partitions import (
     TopicRequest,
 )
 from mainstem.protocol.errors import ErrorCode
-from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
 from mainstem.security.authorizer import ANONYMOUS, AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
+from tests.security.asking import call
 
 
 class DenyAll:
@@ -62,28 +61,11 @@ class DenyAll:
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
 def broker(runner: asyncio.Runner) -> Iterator[InProcessBroker]:
     broker = Broker.in_process()
     runner.run(broker.start())
     yield broker
     runner.run(broker.close())
-
-
-async def call(broker: InProcessBroker, request: Any, version: int) -> Any:
-    reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
-    key = request.SCHEMA.api_key
-    writer.write(frame([encode_request_header(key, version, 1, None), codec.encode(request, version)]))
-    size = int.from_bytes(await reader.readexactly(4), "big")
-    payload = await reader.readexactly(size)
-    writer.close()
-    _, position = decode_response_header(key, version, payload, 0, size)
-    return codec.decode(registry.response_class(key), version, payload[position:])
 
 
 def codes_in(value: Any) -> set[int]:

@@ -13,16 +13,9 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
-from tests.security.test_authorizer import call
-from tests.security.test_authorizer_offsets import Deny
+from tests.security.asking import Deny, call
 
 Ask = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +33,7 @@ def ask(runner: asyncio.Runner, broker: InProcessBroker) -> Iterator[Ask]:
     """Ask as somebody who may do everything, or everything but one thing."""
 
     def ask(request: Any, *denied: Any) -> Any:
-        broker.node.authorizer = Deny(*denied) if denied else AllowAll()
+        broker.node.authorizer = Deny(denied) if denied else AllowAll()
         return runner.run(asyncio.wait_for(call(broker, request, 1), 20))
 
     yield ask

@@ -17,35 +17,13 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
-from tests.security.test_authorizer import call
-
-Resource = tuple[Operation, ResourceType, str]
-
-
-class Deny:
-    """Says no to these operations on these resources."""
-
-    generation = 0
-
-    def __init__(self, *denied: Resource) -> None:
-        self._denied = denied
-
-    def authorize(
-        self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
-    ) -> bool:
-        return (operation, resource, name) not in self._denied
+from tests.security.asking import Deny, Resource, call
 
 
 def join(group: str) -> JoinGroupRequest:
     return JoinGroupRequest(
         group, 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"\x00")]
     )
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 @pytest.fixture(scope="module")

@@ -28,27 +28,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.security.authorizer import AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
-from tests.security.test_authorizer import call
-
-
-class Deny:
-    """Says no to one operation on one resource."""
-
-    generation = 0
-
-    def __init__(self, operation: Operation, resource: ResourceType, name: str) -> None:
-        self._denied = (operation, resource, name)
-
-    def authorize(
-        self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
-    ) -> bool:
-        return (operation, resource, name) != self._denied
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
+from tests.security.asking import Deny, Resource, call
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +64,8 @@ def delete() -> OffsetDeleteRequest:
 
 @pytest.fixture
 def ask(runner: asyncio.Runner, broker: InProcessBroker) -> Iterator[Any]:
-    def ask(denied: tuple[Operation, ResourceType, str], request: Any, version: int) -> Any:
-        broker.node.authorizer = Deny(*denied)
+    def ask(denied: Resource, request: Any, version: int) -> Any:
+        broker.node.authorizer = Deny(denied)
         return runner.run(asyncio.wait_for(call(broker, request, version), 20))
 
     yield ask

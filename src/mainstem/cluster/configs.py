@@ -44,6 +44,7 @@ class Operation(Struct, frozen=True):
 
 
 _Resource = TypeVar("_Resource", incremental.AlterConfigsResource, legacy.AlterConfigsResource)
+_Answer = TypeVar("_Answer")
 
 
 class ConfigChanges:
@@ -195,22 +196,12 @@ def incremental_alter_configs(
     request: incremental.IncrementalAlterConfigsRequest,
 ) -> tuple[incremental.IncrementalAlterConfigsResponse, list[MetadataRecord]]:
     changes = ConfigChanges(image, config, node_id)
-    results: list[incremental.AlterConfigsResourceResponse] = []
-    records: list[MetadataRecord] = []
-    for resource, repeated in _resources(request.resources):
-        code, message = ErrorCode.NONE, None
-        try:
-            if repeated:
-                raise _invalid("A resource can be in a request only once.")
-            operations = [Operation(c.name, c.config_operation, c.value) for c in resource.configs]
-            records += changes.alter(resource.resource_type, resource.resource_name, operations)
-        except KafkaError as error:
-            code, message = error.code, error.message
-        results.append(
-            incremental.AlterConfigsResourceResponse(
-                code, message, resource.resource_type, resource.resource_name
-            )
-        )
+
+    def alter(resource: incremental.AlterConfigsResource) -> list[MetadataRecord]:
+        operations = [Operation(c.name, c.config_operation, c.value) for c in resource.configs]
+        return changes.alter(resource.resource_type, resource.resource_name, operations)
+
+    results, records = _each(request.resources, alter, incremental.AlterConfigsResourceResponse)
     response = incremental.IncrementalAlterConfigsResponse(responses=results)
     return response, [] if request.validate_only else records
 
@@ -219,26 +210,33 @@ def alter_configs(
     image: MetadataImage, config: BrokerConfig, node_id: int, request: legacy.AlterConfigsRequest
 ) -> tuple[legacy.AlterConfigsResponse, list[MetadataRecord]]:
     changes = ConfigChanges(image, config, node_id)
-    results: list[legacy.AlterConfigsResourceResponse] = []
-    records: list[MetadataRecord] = []
-    for resource, repeated in _resources(request.resources):
-        code, message = ErrorCode.NONE, None
-        try:
-            if repeated:
-                raise _invalid("A resource can be in a request only once.")
-            records += changes.replace(resource.resource_type, resource.resource_name, resource.configs)
-        except KafkaError as error:
-            code, message = error.code, error.message
-        results.append(
-            legacy.AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
-        )
+
+    def replace(resource: legacy.AlterConfigsResource) -> list[MetadataRecord]:
+        return changes.replace(resource.resource_type, resource.resource_name, resource.configs)
+
+    results, records = _each(request.resources, replace, legacy.AlterConfigsResourceResponse)
     return legacy.AlterConfigsResponse(responses=results), [] if request.validate_only else records
 
 
-def _resources(resources: list[_Resource]) -> list[tuple[_Resource, bool]]:
-    """Each resource, and whether the request holds it more than once."""
+def _each(
+    resources: list[_Resource],
+    change: Callable[[_Resource], list[MetadataRecord]],
+    answer: Callable[[int, str | None, int, str], _Answer],
+) -> tuple[list[_Answer], list[MetadataRecord]]:
+    """Change resource by resource: what becomes of one is no matter for the others."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    return [(resource, times[resource.resource_type, resource.resource_name] > 1) for resource in resources]
+    results: list[_Answer] = []
+    records: list[MetadataRecord] = []
+    for resource in resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise _invalid("A resource can be in a request only once.")
+            records += change(resource)
+        except KafkaError as error:
+            code, message = error.code, error.message
+        results.append(answer(code, message, resource.resource_type, resource.resource_name))
+    return results, records
 
 
 def _canonical(resource_type: int, name: str) -> str:
