@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainstem.cluster.batches import metadata_batches
+from mainstem.cluster.delta import MetadataDelta
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import KRaftVersionRecord, VoterEntry, VotersRecord, control_batch
 from mainstem.cluster.records import (
@@ -106,3 +107,15 @@ def test_the_log_gives_the_same_image_however_it_is_cut_into_pieces(
     at_once = Replayer(MetadataImage())
     at_once.replay(whole)
     assert at_once.image == pieces.image
+
+
+@given(histories())
+def test_whoever_replays_is_told_of_the_same_changes_as_whoever_decided(
+    changes: list[list[MetadataRecord]],
+) -> None:
+    replayer = Replayer(MetadataImage())
+    for records in changes:
+        delta = MetadataDelta(replayer.image)
+        delta.replay_all(records)
+        replayed = replayer.replay(batch(replayer, *records))
+        assert replayed == delta.changes(replayer.image)

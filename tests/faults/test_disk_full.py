@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
+from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker, BrokerError
 from tests.faults.filesystems import SmallDisk
@@ -19,11 +22,15 @@ from tests.faults.topic_changes import (
     payloads_in,
     write,
 )
+from tests.support.classic_scenario import join_request, protocols
+from tests.support.wire import WireClient
 
 PARTITIONS = [("full", number) for number in range(2)]
 SETTINGS = {"log.segment.delete.delay.ms": 0, "log.flush.offset.checkpoint.interval.ms": 50}
 DISK_BYTES = 6 * 1024 * 1024
 NO_ROOM = ErrorCode.KAFKA_STORAGE_ERROR
+GROUPS = [f"group-{number}" for number in range(200)]
+JOIN_AT_ONCE = 3  # the last version in which a member joins without being given an id first
 
 
 @pytest.fixture
@@ -137,3 +144,54 @@ def test_a_broker_that_ends_on_a_full_disk_starts_again_with_room(
     with Broker(SETTINGS, data_dir=disk.path / "data") as second, connect(second) as client:
         assert ledger.check(client)
         assert "Traceback" not in second.log
+
+
+def _find_coordinator(client: WireClient, group: str) -> ErrorCode:
+    return ErrorCode(client.call(FindCoordinatorRequest(group), 3).error_code)
+
+
+def _page(broker: Broker, name: str) -> str:
+    """One of the pages beside the metrics, whatever its status."""
+    try:
+        with urlopen(broker.metrics_url.removesuffix("metrics") + name) as answer:
+            return str(answer.read(), "utf-8")
+    except HTTPError as refusal:
+        return str(refusal.read(), "utf-8")
+
+
+def test_a_full_disk_is_not_ready(disk: SmallDisk) -> None:
+    with Broker({"mainstem.metrics.port": 0}, data_dir=disk.path / "data") as broker:
+        assert _page(broker, "readyz") == "ready\n"
+        ballast = disk.fill(leave=500_000)
+        assert "the disk is full" in _page(broker, "readyz")
+        ballast.unlink()
+        assert _page(broker, "readyz") == "ready\n"
+
+
+def test_groups_begin_when_there_is_room_for_their_topic(tmp_path: Path) -> None:
+    """The first group comes when there is room for some of the partitions of `__consumer_offsets` only."""
+    settings = {**SETTINGS, "mainstem.metrics.port": 0}
+    with (
+        SmallDisk(tmp_path / "disk", 24 * 1024 * 1024) as disk,
+        Broker(settings, data_dir=disk.path / "data") as broker,
+        connect(broker) as client,
+    ):
+        create_topic(client, "t", 1)
+        ballast = disk.fill(leave=60 * 1024)
+        found = {group: _find_coordinator(client, group) for group in GROUPS}
+        assert set(found.values()) == {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        homeless = next(group for group, code in found.items() if code)
+        assert "No space left on device" in broker.log
+        assert "could not begin" in _page(broker, "readyz")
+        assert "\nmainstem_partitions_offline 0" not in _page(broker, "metrics")
+        ballast.unlink()
+        wait_until(lambda: _page(broker, "readyz") == "ready\n", "readiness")
+        assert "\nmainstem_partitions_offline 0" in _page(broker, "metrics")
+        assert {_find_coordinator(client, group) for group in GROUPS} == {ErrorCode.NONE}
+        joined = client.call(join_request(homeless, protocols=protocols(range="t")), JOIN_AT_ONCE)
+        assert joined.error_code == ErrorCode.NONE
+        check_folders(client, broker)
+        broker.restart()
+        with connect(broker) as again:
+            check_folders(again, broker)
+        assert "Traceback" not in broker.log

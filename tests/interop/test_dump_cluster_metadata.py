@@ -1,5 +1,6 @@
 """Apache Kafka's tool reads the metadata log and snapshots of Mainstem, and Mainstem reads those of Kafka."""
 
+import asyncio
 import json
 import re
 import time
@@ -60,11 +61,16 @@ def test_kafka_prints_the_log_and_the_snapshots(tmp_path: Path) -> None:
     controller = Controller(1, BrokerConfig(), random_uuid, lambda: log.pending_image)
     endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
     registration = BrokerRegistration(1, random_uuid(), endpoints, [random_uuid()])
-    log.append(controller.register_broker(registration)[1])
     topic = CreatableTopic("t", 2, 1, configs=[CreatableTopicConfig("retention.ms", "5")])
-    log.append(controller.create_topics(CreateTopicsRequest([topic]))[1])
-    log.append(controller.allocate_producer_ids()[1])
-    identity = log.take_snapshot()
+
+    async def write() -> SnapshotId:
+        log.append(controller.register_broker(registration)[1])
+        log.append(controller.create_topics(CreateTopicsRequest([topic]))[1])
+        log.append(controller.allocate_producer_ids()[1])
+        await log.idle()
+        return await log.take_snapshot()
+
+    identity = asyncio.run(write())
     log.close()
 
     folder = tmp_path / FOLDER

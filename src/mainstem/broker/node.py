@@ -12,38 +12,39 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mainstem.broker.clock import Clock
-from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.broker.configuration import Configuration
+from mainstem.broker.coordination.node_coordinators import NodeCoordinators
 from mainstem.broker.errors import StartupError
 from mainstem.broker.logs.index_repairs import IndexRepairs
 from mainstem.broker.logs.log_cleaner import LogCleaner
 from mainstem.broker.logs.log_dir_moves import LogDirMoves
 from mainstem.broker.logs.maintenance import Maintenance
+from mainstem.broker.logs.partition import Partition
 from mainstem.broker.logs.replicas import Replicas
+from mainstem.broker.metadata.cache import MetadataCache
 from mainstem.broker.metadata.controller_shell import ControllerShell
-from mainstem.broker.metadata.loading import MetadataLogError
+from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.log_dir_assignments import LogDirAssignments
+from mainstem.broker.metadata.opening import MetadataLogError
 from mainstem.broker.metadata.producer_ids import ProducerIds
 from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.network.network import Network
 from mainstem.broker.network.self_check import check_advertised
 from mainstem.broker.network.throttle import Throttle
-from mainstem.broker.requests.alter_configs import warn_of_ignored
 from mainstem.broker.requests.dispatch import Dispatcher
 from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.cluster.controller import Controller
 from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import Endpoint, MetadataImage
-from mainstem.cluster.records import ConfigRecord, MetadataRecord
 from mainstem.cluster.registration import BrokerRegistration
-from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config, with_altered
+from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.errors import KafkaError
-from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.directories.log_manager import LogManager
@@ -73,14 +74,13 @@ class Node:
     """One broker. Make it, `await start()`, and `await stop()` in the end, in one event loop."""
 
     def __init__(self, config: BrokerConfig, *, clock: Clock | None = None) -> None:
-        self.config = config
         self.clock = clock or Clock()
         self.node_id: int = config.get("node.id")
+        self.configuration = Configuration(self.node_id, config, self._reconfigured)
         self.authorizer: Authorizer = AllowAll()
         self.throttle = Throttle()
         self.bound_listeners: list[BoundListener] = []
-        self.metadata_cache: dict[Any, Any] = {}
-        self.generation = 0  # counts the changes of the metadata, for whatever is remembered across requests
+        self.metadata_cache = MetadataCache(MetadataImage())
         self.supported_features = {
             name: (levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
         }
@@ -91,8 +91,8 @@ class Node:
         self._network: Network | None = None
         self._log_manager: LogManager | None = None
         self._metadata_log: MetadataLog | None = None
-        self._groups: GroupCoordinators | None = None
-        self._transactions: TransactionCoordinators | None = None
+        self._loader: MetadataLoader | None = None
+        self.coordinators = NodeCoordinators(self)
         self._maintenance: Maintenance | None = None
         self._index_repairs: IndexRepairs | None = None
         self._log_dir_moves: LogDirMoves | None = None
@@ -119,43 +119,24 @@ class Node:
         return self._log_dir_moves
 
     @property
+    def config(self) -> BrokerConfig:
+        """The settings that are in force."""
+        return self.configuration.current
+
+    @property
     def image(self) -> MetadataImage:
-        assert self._metadata_log is not None, "the node is not started"
-        return self._metadata_log.image
+        """The newest metadata that this node has applied."""
+        return self.metadata_cache.image
 
     @property
     def groups(self) -> "GroupCoordinators":
         """The group coordinators, which are loaded when the first group asks for one."""
-        return self._groups if self._groups is not None else self._load_groups()
-
-    @property
-    def loaded_groups(self) -> "GroupCoordinators | None":
-        """The same, without loading them."""
-        return self._groups
-
-    def _load_groups(self) -> "GroupCoordinators":
-        from mainstem.broker.coordination.groups import GroupCoordinators
-
-        self._groups = GroupCoordinators(self)
-        self._groups.metadata_changed()
-        return self._groups
+        return self.coordinators.groups
 
     @property
     def transactions(self) -> "TransactionCoordinators":
         """The transaction coordinators, which are loaded when the first transaction asks for one."""
-        return self._transactions if self._transactions is not None else self._load_transactions()
-
-    @property
-    def loaded_transactions(self) -> "TransactionCoordinators | None":
-        """The same, without loading them."""
-        return self._transactions
-
-    def _load_transactions(self) -> "TransactionCoordinators":
-        from mainstem.broker.coordination.transactions import TransactionCoordinators
-
-        self._transactions = TransactionCoordinators(self)
-        self._transactions.metadata_changed()
-        return self._transactions
+        return self.coordinators.transactions
 
     @property
     def cluster_id(self) -> str:
@@ -192,29 +173,41 @@ class Node:
         for log_dir in self._log_manager.dirs:
             log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
         self._metadata_log = self._open_metadata_log()
+        self._loader = MetadataLoader(self.loop, self._metadata_log)
         self.controller = ControllerShell(
             Controller(self.node_id, self.config, random_uuid, self._newest_image),
             self._metadata_log,
-            self._apply,
+            self._loader,
         )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
-        self.replicas = Replicas(self.loop, self.node_id, self._log_manager, self.clock)
         await self._register()
-        self._apply_broker_config(self.image)
-        self._load_logs()
-        try:
-            await self.replicas.apply(self.image, list(self.image.topics_by_id), self.config, is_new=False)
-        except KafkaError as error:
-            logger.error(error.message)  # everything else is served; this log is made when there is room
-        if CONSUMER_OFFSETS in self.image.topics_by_name:
-            self._load_groups()
-        if TRANSACTION_STATE in self.image.topics_by_name:
-            self._load_transactions()
+        image = self.metadata_cache.image = self._metadata_log.image
+        self.replicas = Replicas(
+            self.loop,
+            self.node_id,
+            self._log_manager,
+            self.clock,
+            image,
+            lambda: self.config,
+            self._partition_returned,
+        )
+        self.configuration.take(image)
+        self._load_logs(image)
+        # In this order: logs are made with the settings of the moment. A topic is in sight, and remembered
+        # answers are forgotten, when its logs are made. Coordinators look for both.
+        await self._loader.begin(
+            (
+                self.configuration,
+                self.replicas,
+                self.metadata_cache,
+                self.coordinators,
+                self.log_dir_assignments,
+            )
+        )
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         self._log_dir_moves = LogDirMoves(self)
         self._log_dir_moves.resume()
-        self.log_dir_assignments.look_at(self.image.topics_by_id)
         self._network.start()
         if self.monitor is not None:
             self.monitor.serving(self._network)
@@ -292,8 +285,7 @@ class Node:
         except KafkaError as error:
             raise StartupError(f"cannot write the metadata log: {error.message}") from error
 
-    def _load_logs(self) -> None:
-        image = self.image
+    def _load_logs(self, image: MetadataImage) -> None:
         try:
             self.log_manager.load(
                 lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
@@ -337,12 +329,10 @@ class Node:
             self._dispatcher.close()
             self.heavy_batches.close()
             self._network = None
-        if self._transactions is not None:
-            self._transactions.close()
-            self._transactions = None
-        if self._groups is not None:
-            self._groups.close()
-            self._groups = None
+        if self._loader is not None:
+            await self._loader.stop()
+            self._loader = None
+        self.coordinators.close()
         if self._maintenance is not None:
             await self._maintenance.stop()
             self._maintenance = None
@@ -395,32 +385,7 @@ class Node:
         block = await self.controller.submit(lambda controller: controller.allocate_producer_ids())
         return block.first_id, block.size
 
-    # ---- applying metadata
-
-    async def _apply(self, image: MetadataImage, records: Sequence[MetadataRecord]) -> None:
-        self.metadata_cache.clear()
-        self.generation += 1
-        warn_of_ignored(records)
-        broker_config_changed = False
-        topic_ids: dict[bytes, None] = {}
-        for record in records:
-            topic_id = getattr(record, "topic_id", None)
-            if topic_id is not None:
-                topic_ids[topic_id] = None
-            elif isinstance(record, ConfigRecord):
-                if record.resource_type == ConfigResourceType.BROKER:
-                    broker_config_changed = True
-                elif record.resource_name in image.topics_by_name:
-                    topic_ids[image.topics_by_name[record.resource_name].topic_id] = None
-        if broker_config_changed:
-            self._apply_broker_config(image)
-        if self._broker_epoch >= 0:  # at the start the logs are not loaded yet
-            await self.replicas.apply(image, topic_ids, self.config)
-            self.log_dir_assignments.look_at(topic_ids)
-            if topic_ids or broker_config_changed:
-                for coordinators in (self._groups, self._transactions):
-                    if coordinators is not None:
-                        coordinators.metadata_changed()
+    # ---- what has changed
 
     def _directory_failed(self, health: DirectoryHealth) -> None:
         """May be called from any thread."""
@@ -428,7 +393,7 @@ class Node:
 
     def _take_offline(self, health: DirectoryHealth) -> None:
         """Answers that name the offline replicas are made anew, and whoever waits for one is answered."""
-        self.metadata_cache.clear()
+        self.metadata_cache.forget()
         if self._log_manager is None:
             return  # the node is being stopped
         for partition in self.replicas.in_directory(health):
@@ -437,16 +402,16 @@ class Node:
             logger.critical("no log directory is left, the broker stops")
             self.dead.set()
 
-    def _apply_broker_config(self, image: MetadataImage) -> None:
-        self.config, problems = with_altered(
-            self.config,
-            image.config(ConfigResourceType.BROKER, str(self.node_id)),
-            image.config(ConfigResourceType.BROKER, ""),
-        )
-        for problem in problems:
-            logger.warning(problem)
+    def _partition_returned(self, partition: Partition) -> None:
+        """A log could be made for which there was no room when its topic was."""
+        self.metadata_cache.forget()
+        self.coordinators.look_again()
+        self.log_dir_assignments.look_at([partition.topic_id])
+
+    def _reconfigured(self, image: MetadataImage) -> None:
+        """Settings of this broker are other ones now."""
         self.controller.controller.config = self.config
-        self.replicas.apply_config(image, self.config)
+        self.replicas.broker_config_changed(image)
         cordoned = self.config.cordoned_log_dirs()
         self.log_manager.cordoned = frozenset(
             log_dir for log_dir in self.log_manager.dirs if str(log_dir.path) in cordoned

@@ -30,12 +30,25 @@ _Value = TypeVar("_Value")
 
 
 class MetadataChanges(Struct, frozen=True):
-    """What a delta changed, for those who act on it (open logs, change settings, drop caches)."""
+    """What is different between two images, for those who act on it: topics that are new or changed, as they
+    are now; topics that are gone; what has other settings, by type and name; brokers that are new, changed or
+    gone. It is the same on every node, whether it made the records or replayed them.
+    """
 
     topics: tuple[TopicImage, ...] = ()
     removed_topics: tuple[TopicImage, ...] = ()
     configs: frozenset[tuple[int, str]] = frozenset()
     brokers: frozenset[int] = frozenset()
+
+    @classmethod
+    def everything(cls, image: MetadataImage) -> "MetadataChanges":
+        """From nothing to this image, for those who have seen nothing before."""
+        return cls(tuple(image.topics_by_id.values()), (), frozenset(image.configs), frozenset(image.brokers))
+
+    @property
+    def alters_brokers(self) -> bool:
+        """Whether settings of brokers are other ones."""
+        return any(resource_type == ConfigResourceType.BROKER for resource_type, _ in self.configs)
 
 
 class _Table(Generic[_Key, _Value]):

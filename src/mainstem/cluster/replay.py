@@ -5,7 +5,7 @@ What the quorum's control records say is kept beside the image.
 """
 
 from mainstem.cluster.batches import read_batches
-from mainstem.cluster.delta import MetadataDelta
+from mainstem.cluster.delta import MetadataChanges, MetadataDelta
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import KRaftVersionRecord, VotersRecord, decode_control
 from mainstem.cluster.records import (
@@ -34,8 +34,8 @@ class Replayer:
         """Whether a transaction was begun and not ended: its author crashed, and it must be aborted."""
         return self._transaction is not None
 
-    def replay(self, data: Buffer) -> None:
-        """Replay whole batches; ProtocolError or ReplayError when they cannot be."""
+    def replay(self, data: Buffer) -> MetadataChanges:
+        """Replay whole batches; what they change. ProtocolError or ReplayError when that is not possible."""
         delta = MetadataDelta(self.image)
         offset, epoch, timestamp_ms = self.image.offset, self.image.epoch, self.image.timestamp_ms
         for header, is_control, records in read_batches(data):
@@ -49,6 +49,7 @@ class Replayer:
             offset, epoch = header.last_offset, header.partition_leader_epoch
             timestamp_ms = header.max_timestamp
         self.image = delta.build(offset, epoch, timestamp_ms)
+        return delta.changes(self.image)
 
     def _control(self, delta: MetadataDelta, record: Record) -> None:
         message = decode_control(record)

@@ -44,7 +44,24 @@ def open_log(
     config: LogConfig,
     **options: Unpack[OpenOptions],
 ) -> Log:
-    """See `Log.open`."""
+    """See `Log.open`. Half of a new log is not left behind: the next attempt may make it elsewhere."""
+    was_there = os.path.exists(directory)
+    try:
+        return _open_log(directory, topic, partition, topic_id, config, **options)
+    except OSError:
+        if not was_there:
+            remove_path(str(directory))
+        raise
+
+
+def _open_log(
+    directory: Path,
+    topic: str,
+    partition: int,
+    topic_id: bytes | None,
+    config: LogConfig,
+    **options: Unpack[OpenOptions],
+) -> Log:
     now_ms, log_start_offset = options["now_ms"], options.get("log_start_offset", 0)
     recovery_point = options.get("recovery_point", 0)
     environment = options.get("environment") or LogEnvironment()

@@ -134,7 +134,7 @@ async def test_authorized_operations_are_given_only_when_asked_for(client: Clien
 
 
 async def test_cached_answers_are_bounded_in_number_and_size(client: Client, broker: InProcessBroker) -> None:
-    cache = broker.node.metadata_cache
+    cache = broker.node.metadata_cache.answers
     for turn in range(300):
         await client.call(asking(f"none-{turn}", allow_auto_topic_creation=False))
     assert len(cache) <= 256

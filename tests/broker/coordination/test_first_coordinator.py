@@ -13,17 +13,17 @@ def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
     async def main() -> None:
         async with Broker.in_process() as broker:
             node = broker.node
-            may_go_on = asyncio.Event()
-            make_logs = node.replicas.apply
+            is_made, may_go_on = asyncio.Event(), asyncio.Event()
+            make_logs = node.replicas.publish
 
             async def make_logs_slowly(*arguments: Any) -> None:
+                is_made.set()
                 await may_go_on.wait()
                 await make_logs(*arguments)
 
-            setattr(node.replicas, "apply", make_logs_slowly)  # noqa: B010 - typed, it could not be replaced
+            setattr(node.replicas, "publish", make_logs_slowly)  # noqa: B010 - typed, it could not be replaced
             first = asyncio.create_task(node.groups.ensure_topic())
-            while CONSUMER_OFFSETS not in node.image.topics_by_name:
-                await asyncio.sleep(0.001)
+            await is_made.wait()
             second = asyncio.create_task(node.groups.ensure_topic())
             await asyncio.sleep(0)
             assert not second.done()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.broker.metadata.loading import MetadataLogError
 from mainstem.broker.metadata.log import MetadataLog
+from mainstem.broker.metadata.opening import MetadataLogError
+from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import (
     ConfigRecord,
@@ -58,6 +59,22 @@ def open_log(
     )
 
 
+def append(log: MetadataLog, *changes: list[MetadataRecord]) -> MetadataImage:
+    """One change after the other, each of them durable before the next."""
+
+    async def each() -> MetadataImage:
+        for records in changes:
+            log.append(records)
+            await log.idle()
+        return log.image
+
+    return asyncio.run(each())
+
+
+def snapshot(log: MetadataLog) -> SnapshotId:
+    return asyncio.run(log.take_snapshot())
+
+
 def topic(number: int, partitions: int = 1) -> list[MetadataRecord]:
     topic_id = b"\x11" + number.to_bytes(15)
     return [
@@ -94,8 +111,8 @@ def test_a_new_directory_gets_what_kafkas_format_step_leaves(tmp_path: Path) -> 
 def test_what_was_appended_is_there_after_a_restart_in_a_later_epoch(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(3):
-        log.append([*topic(number, 2), ConfigRecord(2, f"topic-{number}", "retention.ms", "5")])
-    log.append([RemoveTopicRecord(b"\x11" + (1).to_bytes(15))])
+        append(log, [*topic(number, 2), ConfigRecord(2, f"topic-{number}", "retention.ms", "5")])
+    append(log, [RemoveTopicRecord(b"\x11" + (1).to_bytes(15))])
     before = log.image
     log.close()
     log = open_log(tmp_path)
@@ -106,7 +123,7 @@ def test_what_was_appended_is_there_after_a_restart_in_a_later_epoch(tmp_path: P
 
 def test_an_appended_change_needs_no_clean_stop(tmp_path: Path) -> None:
     log = open_log(tmp_path / "live")
-    log.append(topic(1))
+    append(log, topic(1))
     # What a process that is killed now leaves behind.
     shutil.copytree(tmp_path / "live", tmp_path / "copy")
     copy = open_log(tmp_path / "copy")
@@ -119,7 +136,7 @@ def test_a_torn_tail_is_cut_and_leaves_a_state_that_once_was(tmp_path: Path) -> 
     log = open_log(tmp_path / "live")
     states = [content(log.image)]
     for number in range(4):
-        log.append(topic(number))
+        append(log, topic(number))
         states.append(content(log.image))
     log.close()
     size = (tmp_path / "live" / FOLDER / FIRST_LOG).stat().st_size
@@ -131,7 +148,7 @@ def test_a_torn_tail_is_cut_and_leaves_a_state_that_once_was(tmp_path: Path) -> 
         log = open_log(directory)
         assert content(log.image) in states
         seen.add(len(log.image.topics_by_name))
-        log.append(topic(9))
+        append(log, topic(9))
         log.close()
         assert "topic-9" in open_log(directory).image.topics_by_name
     assert len(seen) > 1
@@ -142,7 +159,7 @@ def test_a_change_of_several_batches_is_there_as_a_whole_or_not_at_all(tmp_path:
     before = content(log.image)
     end = (tmp_path / FOLDER / FIRST_LOG).stat().st_size
     large = [ConfigRecord(4, "", f"large-{number}", "x" * 32_000) for number in range(200)]
-    log.append(large)
+    append(log, large)
     assert len(log.image.config(4, "")) == 200
     log.close()
     assert (tmp_path / FOLDER / FIRST_LOG).stat().st_size > end + 6_000_000
@@ -154,30 +171,20 @@ def test_a_change_of_several_batches_is_there_as_a_whole_or_not_at_all(tmp_path:
     (tmp_path / FOLDER / "00000000000000000000.timeindex").unlink()
     log = open_log(tmp_path)
     assert content(log.image) == before
-    log.append(topic(1))
+    append(log, topic(1))
     log.close()
     assert set(open_log(tmp_path).image.topics_by_name) == {"topic-1"}
 
 
 def test_what_cannot_be_replayed_is_never_written(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append(topic(1))
+    append(log, topic(1))
     image = log.image
     with pytest.raises(ReplayError):
-        log.append(topic(1))
+        append(log, topic(1))
     assert log.pending_image is log.image is image
-    log.append([ProducerIdsRecord(1, 0, 1000)])
+    append(log, [ProducerIdsRecord(1, 0, 1000)])
     assert log.image.offset == image.offset + 1
-    log.close()
-
-
-def test_an_image_tells_its_listener_what_changed_once_it_is_durable(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    told: list[tuple[int, list[str]]] = []
-    log.on_publish = lambda image, changes: told.append((image.offset, [t.name for t in changes.topics]))
-    first = log.append(topic(1)).offset
-    second = log.append(topic(2)).offset
-    assert told == [(first, ["topic-1"]), (second, ["topic-2"])]
     log.close()
 
 
@@ -236,10 +243,10 @@ def test_a_directory_that_cannot_be_written_stops_the_start_with_a_clear_line(tm
 
 def test_a_start_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append(topic(1))
-    identity = log.take_snapshot()
+    append(log, topic(1))
+    identity = snapshot(log)
     assert identity == SnapshotId(log.image.offset + 1, 1)
-    log.append(topic(2))
+    append(log, topic(2))
     before = content(log.image)
     log.close()
     # Nothing before the snapshot is needed.
@@ -253,10 +260,10 @@ def test_a_start_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
 
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append(topic(1))
-    log.take_snapshot()
-    log.append(topic(2))
-    newest = log.take_snapshot()
+    append(log, topic(1))
+    snapshot(log)
+    append(log, topic(2))
+    newest = snapshot(log)
     before = content(log.image)
     log.close()
     path = tmp_path / FOLDER / newest.file_name
@@ -270,8 +277,8 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one(tmp_path: Path) -> N
 
 def test_a_log_that_ends_before_its_snapshot_starts_again_after_it(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append(topic(1))
-    identity = log.take_snapshot()
+    append(log, topic(1))
+    identity = snapshot(log)
     before = content(log.image)
     log.close()
     for path in (tmp_path / FOLDER).glob("0*.log"):
@@ -279,16 +286,16 @@ def test_a_log_that_ends_before_its_snapshot_starts_again_after_it(tmp_path: Pat
     log = open_log(tmp_path)
     assert content(log.image) == before
     assert log.image.offset >= identity.offset
-    log.append(topic(2))
+    append(log, topic(2))
     log.close()
     assert set(open_log(tmp_path).image.topics_by_name) == {"topic-1", "topic-2"}
 
 
 def test_without_a_snapshot_that_reaches_the_log_the_start_stops(tmp_path: Path) -> None:
     log = open_log(tmp_path, {"metadata.max.retention.bytes": "0"})
-    log.append(topic(1))
-    identity = log.take_snapshot()
-    log.append(topic(2))
+    append(log, topic(1))
+    identity = snapshot(log)
+    append(log, topic(2))
     log.close()
     (tmp_path / FOLDER / identity.file_name).unlink()
     with pytest.raises(MetadataLogError, match="no snapshot reaches"):
@@ -298,8 +305,8 @@ def test_without_a_snapshot_that_reaches_the_log_the_start_stops(tmp_path: Path)
 def test_old_snapshots_and_segments_are_removed_beyond_the_retention(tmp_path: Path) -> None:
     log = open_log(tmp_path, {"metadata.max.retention.bytes": "2000"})
     for number in range(12):
-        log.append(topic(number))
-        log.take_snapshot()
+        append(log, topic(number))
+        snapshot(log)
     before = content(log.image)
     kept = sorted(name for name in names(tmp_path) if name.endswith(".checkpoint"))
     assert 1 <= len(kept) < 6
@@ -317,123 +324,115 @@ def test_a_snapshot_is_due_after_bytes_or_after_time(tmp_path: Path) -> None:
         "metadata.log.max.snapshot.interval.ms": "60000",
     }
     log = open_log(tmp_path, settings, now_ms=now_ms)
-    log.take_snapshot()
+    snapshot(log)
     assert not log.snapshot_due()
-    log.append([ConfigRecord(4, "", "a", "1")])
+    append(log, [ConfigRecord(4, "", "a", "1")])
     assert not log.snapshot_due()
     now_ms.ms += 60_000
     assert log.snapshot_due()
-    log.take_snapshot()
+    snapshot(log)
     now_ms.ms += 60_000
     assert not log.snapshot_due()
-    log.append([ConfigRecord(4, "", "a", "x" * 300)])
-    assert log.snapshot_due()
+
+    async def much() -> bool:
+        log.append([ConfigRecord(4, "", "a", "x" * 300)])
+        due = log.snapshot_due()
+        await log.idle()
+        return due
+
+    assert asyncio.run(much())
+    assert not log.snapshot_due()  # it was taken
     log.close()
 
 
-# ---- on the event loop
+# ---- committing
 
 
-def test_changes_that_come_together_share_fsyncs_and_are_published_in_order(
+class Told:
+    """Remembers what the log tells."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self.committed_topics: list[str] = []
+        self.errors: list[ErrorCode] = []
+        log.listener = self
+
+    def committed(self, image: MetadataImage, changes: MetadataChanges) -> None:
+        self.committed_topics += [topic.name for topic in changes.topics]
+
+    def failed(self, error: KafkaError) -> None:
+        self.errors.append(error.code)
+
+
+def test_changes_that_come_together_share_fsyncs_and_are_told_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(tmp_path)
-    order: list[str] = []
-    log.on_publish = lambda _, changes: order.extend(t.name for t in changes.topics)
+    told = Told(log)
     synced = []
     fsync = os.fsync
 
     def counted(fd: int) -> None:
+        assert told.committed_topics == [], "told before it is durable"
         synced.append(fd)
         fsync(fd)
 
     monkeypatch.setattr(os, "fsync", counted)
 
     async def many() -> None:
-        await asyncio.gather(*(log.append_async(topic(number)) for number in range(50)))
+        for number in range(50):
+            log.append(topic(number))
+        await log.idle()
 
     asyncio.run(many())
-    assert order == [f"topic-{number}" for number in range(50)]
-    assert len(synced) < 25
+    assert told.committed_topics == [f"topic-{number}" for number in range(50)]
+    assert 0 < len(synced) < 5
     log.close()
 
 
-def test_a_decision_sees_changes_that_are_not_durable_yet(tmp_path: Path) -> None:
+def test_what_is_written_can_be_decided_on_before_it_is_durable(tmp_path: Path) -> None:
     log = open_log(tmp_path)
 
-    def allocate(image: MetadataImage) -> tuple[int, list[MetadataRecord]]:
-        return image.next_producer_id, [ProducerIdsRecord(1, 0, image.next_producer_id + 1000)]
+    async def two() -> None:
+        image = log.append(topic(1))
+        assert log.pending_image is image
+        assert log.image is not image
+        await log.idle()
+        assert log.image is image
 
-    async def many() -> list[int]:
-        return await asyncio.gather(*(log.execute(allocate) for _ in range(20)))
-
-    assert asyncio.run(many()) == [number * 1000 for number in range(20)]
+    asyncio.run(two())
     log.close()
 
 
-def test_an_answer_without_records_waits_for_what_it_rests_on(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-
-    async def look_while_a_change_is_under_way() -> tuple[bool, bool]:
-        change = asyncio.ensure_future(log.append_async(topic(1)))
-        await asyncio.sleep(0)
-        seen = await log.execute(lambda image: ("topic-1" in image.topics_by_name, []))
-        durable = "topic-1" in log.image.topics_by_name
-        await change
-        return seen, durable
-
-    assert asyncio.run(look_while_a_change_is_under_way()) == (True, True)
-    log.close()
-
-
-def test_a_cancelled_waiter_disturbs_nobody(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-
-    async def one_leaves() -> None:
-        leaves = asyncio.ensure_future(log.append_async(topic(1)))
-        stays = asyncio.ensure_future(log.append_async(topic(2)))
-        await asyncio.sleep(0)
-        leaves.cancel()
-        await stays
-
-    asyncio.run(one_leaves())
-    assert set(log.image.topics_by_name) == {"topic-1", "topic-2"}
-    log.close()
-
-
-def test_after_a_failed_fsync_nothing_is_answered_or_written_until_a_restart(
+def test_after_a_failed_fsync_nothing_is_committed_or_written_until_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(tmp_path)
+    told = Told(log)
     before = log.image
 
     def broken(_fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    async def both() -> list[object]:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", broken)
-            changes = [log.append_async(topic(1)), log.append_async(topic(2))]
-            outcomes = list(await asyncio.gather(*changes, return_exceptions=True))
-        return [*outcomes, *await asyncio.gather(log.append_async(topic(3)), return_exceptions=True)]
+    async def fail() -> None:
+        log.append(topic(1))
+        log.append(topic(2))
+        await log.idle()
 
-    for outcome in asyncio.run(both()):
-        assert isinstance(outcome, KafkaError)
-        assert outcome.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.image is before
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        asyncio.run(fail())
+    assert told.errors == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert told.committed_topics == []
+    assert log.image is log.pending_image is before
     with pytest.raises(KafkaError):
-        log.append(topic(4))
+        append(log, topic(4))
+    assert log.pending_image is before
     log.close()
 
 
 def test_a_due_snapshot_is_taken_beside_the_appends(tmp_path: Path) -> None:
     log = open_log(tmp_path, {"metadata.log.max.record.bytes.between.snapshots": "2000"})
-
-    async def many() -> None:
-        for number in range(30):
-            await log.append_async(topic(number, 3))
-        await log.stop()
-
-    asyncio.run(many())
+    append(log, *(topic(number, 3) for number in range(30)))
+    log.close()
     assert len([name for name in names(tmp_path) if name.endswith(".checkpoint")]) > 2
     assert len(open_log(tmp_path).image.topics_by_name) == 30

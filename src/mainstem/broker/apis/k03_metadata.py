@@ -59,7 +59,7 @@ def _cached(ctx: RequestContext, request: MetadataRequest) -> EncodedBody:
         request.include_topic_authorized_operations,
         [entry.health.failure is None for entry in ctx.node.log_manager.dirs].count(False),
     )
-    cache = ctx.node.metadata_cache
+    cache = ctx.node.metadata_cache.answers
     body = cache.get(key)
     if body is None:
         body = ctx.encode(_respond(ctx, request))

@@ -30,12 +30,25 @@ async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTop
     try:
         response = await ctx.node.controller.submit(lambda controller: controller.create_topics(request))
     except KafkaError as error:
-        response = CreateTopicsResponse(topics=[_failed(topic, error) for topic in request.topics])
-    response.topics += [_failed(topic, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied]
+        response = CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
+    response.topics = [_checked(ctx, result) for result in response.topics]
+    response.topics += [
+        _failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied
+    ]
     return response
 
 
-def _failed(topic: CreatableTopic, error: KafkaError) -> CreatableTopicResult:
+def _checked(ctx: RequestContext, result: CreatableTopicResult) -> CreatableTopicResult:
+    """Nobody is told that all is well with a topic of which logs could not be made here."""
+    if result.error_code == ErrorCode.NONE:
+        try:
+            ctx.node.replicas.check_made(result.name)
+        except KafkaError as error:
+            return _failed(result.name, error)
+    return result
+
+
+def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name, error_code=error.code, error_message=error.message or error.code.message
+        name=name, error_code=error.code, error_message=error.message or error.code.message
     )

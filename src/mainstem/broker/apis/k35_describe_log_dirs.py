@@ -1,5 +1,5 @@
 """DescribeLogDirs (key 35), versions 1 to 5: sizes per log directory and partition, also of those that are on
-their way there; v4 disk totals (KIP-827).
+their way there or could not be made; v4 disk totals (KIP-827).
 """
 
 import os
@@ -8,6 +8,7 @@ from typing import Final
 from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
+from mainstem.cluster.directories import directory_of
 from mainstem.protocol.apis.k35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -18,8 +19,11 @@ from mainstem.protocol.apis.k35_describe_log_dirs import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from mainstem.storage.directories.log_dir import LogDir
+from mainstem.storage.directories.log_manager import LogManager
 
 API: Final = Api("broker")
+
+_NO_OFFSETS: Final = -1  # how far a replica is behind that has no log
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -42,12 +46,27 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
         if move is not None:
             coming = DescribeLogDirsPartition(partition.index, move.size, move.offset_lag, True)
             by_dir.setdefault(move.target, []).append((partition.topic, coming))
+    for unmade in ctx.node.replicas.unmade:
+        if wanted is None or (unmade.topic, unmade.part.partition) in wanted:
+            absent = DescribeLogDirsPartition(unmade.part.partition, offset_lag=_NO_OFFSETS)
+            if request.include_log_state:
+                absent.offline = unmade.problem.message
+            place = _place_of(directory_of(unmade.part, ctx.node.node_id), manager)
+            by_dir.setdefault(place, []).append((unmade.topic, absent))
     return DescribeLogDirsResponse(
         results=[
             _describe(log_dir, by_dir.get(log_dir, []), log_dir in manager.cordoned)
             for log_dir in manager.dirs
         ]
     )
+
+
+def _place_of(directory_id: bytes | None, manager: LogManager) -> LogDir:
+    """The directory in which a log belongs that could not be made; where none is known, one that works."""
+    for log_dir in manager.dirs:
+        if log_dir.meta is not None and log_dir.meta.directory_id == directory_id:
+            return log_dir
+    return (manager.online_dirs or manager.dirs)[0]
 
 
 def _add_state(ctx: RequestContext, partition: Partition, described: DescribeLogDirsPartition) -> None:

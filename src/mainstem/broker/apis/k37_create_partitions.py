@@ -10,7 +10,6 @@ from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
@@ -27,16 +26,30 @@ async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> Creat
     try:
         response = await ctx.node.controller.submit(lambda controller: controller.create_partitions(request))
     except KafkaError as error:
-        response = CreatePartitionsResponse(results=[_failed(topic, error) for topic in request.topics])
-    response.results += [_failed(topic, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied]
+        response = CreatePartitionsResponse(results=[_failed(topic.name, error) for topic in request.topics])
+    if not request.validate_only:
+        response.results = [_checked(ctx, result) for result in response.results]
+    response.results += [
+        _failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied
+    ]
     refusal = KafkaError(
         ErrorCode.INVALID_PARTITIONS, "the number of partitions decides who keeps what: it cannot change"
     )
-    response.results += [_failed(topic, refusal) for topic in internal]
+    response.results += [_failed(topic.name, refusal) for topic in internal]
     return response
 
 
-def _failed(topic: CreatePartitionsTopic, error: KafkaError) -> CreatePartitionsTopicResult:
+def _checked(ctx: RequestContext, result: CreatePartitionsTopicResult) -> CreatePartitionsTopicResult:
+    """Nobody is told that all is well with a topic of which logs could not be made here."""
+    if result.error_code == ErrorCode.NONE:
+        try:
+            ctx.node.replicas.check_made(result.name)
+        except KafkaError as error:
+            return _failed(result.name, error)
+    return result
+
+
+def _failed(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(
-        name=topic.name, error_code=error.code, error_message=error.message or error.code.message
+        name=name, error_code=error.code, error_message=error.message or error.code.message
     )

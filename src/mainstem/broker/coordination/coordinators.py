@@ -41,7 +41,7 @@ class Coordinators(ABC, Generic[M]):
 
     def __init__(self, node: "Node", topic: str, settings: str, codec: Codec, load_buffer_bytes: int) -> None:
         self._node = node
-        self._topic = topic
+        self.topic = topic
         self._settings = settings
         self.shell: CoordinatorShell[M] = CoordinatorShell(
             node, topic, self._new_machine, codec, load_buffer_bytes
@@ -88,21 +88,22 @@ class Coordinators(ABC, Generic[M]):
 
     def partition_of(self, key: str) -> int:
         """The partition that a group or transactional id belongs to; -1 while there is no topic."""
-        topic = self._node.image.topics_by_name.get(self._topic)
+        topic = self._node.image.topics_by_name.get(self.topic)
         return java_hash(key) % len(topic.partitions) if topic is not None else -1
 
     def leader_of(self, key: str) -> int:
         """The id of the node that coordinates it; -1 when there is none now."""
         index = self.partition_of(key)
-        part = self._node.image.partition(self._topic, index)
-        if part is None or part.leader in self._node.replicas.offline(self._topic, index):
+        part = self._node.image.partition(self.topic, index)
+        if part is None or part.leader in self._node.replicas.offline(self.topic, index):
+            return -1
+        if part.leader == self._node.node_id and index not in self.shell.partitions:
             return -1
         return part.leader
 
     async def ensure_topic(self) -> None:
-        """Make the topic if it is not there; KafkaError when that cannot be done."""
-        known = self._node.image.topics_by_name.get(self._topic)
-        if known is not None and self.shell.has_begun(known.topic_id):
+        """Make the topic if it is not there; COORDINATOR_NOT_AVAILABLE when that cannot be done."""
+        if self.topic in self._node.image.topics_by_name:
             return
         config = self._node.config
         # A cluster of fewer nodes than the setting asks for gets as many replicas as it can have.
@@ -115,24 +116,30 @@ class Coordinators(ABC, Generic[M]):
             **self._topic_configs(factor),
         }
         topic = CreatableTopic(
-            name=self._topic,
+            name=self.topic,
             num_partitions=config.get(f"{self._settings}.num.partitions"),
             replication_factor=factor,
             configs=[CreatableTopicConfig(name, value) for name, value in settings.items()],
         )
-        response = await self._node.controller.submit(
-            lambda controller: controller.create_topics(CreateTopicsRequest(topics=[topic]))
-        )
+        try:
+            response = await self._node.controller.submit(
+                lambda controller: controller.create_topics(CreateTopicsRequest(topics=[topic]))
+            )
+        except KafkaError as error:
+            raise self._cannot_create(error.message) from error
         (result,) = response.topics
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            message = f"cannot create {self._topic}: {result.error_message}"
-            logger.error(message)
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+            raise self._cannot_create(result.error_message)
         if asked_bytes < SEGMENT_BYTES_MIN and result.error_code == ErrorCode.NONE:
             logger.warning(
                 "%s is %d: %d is taken, the least for a topic",
                 f"{self._settings}.segment.bytes", asked_bytes, SEGMENT_BYTES_MIN,
             )  # fmt: skip
+
+    def _cannot_create(self, reason: str | None) -> KafkaError:
+        message = f"cannot create {self.topic}: {reason}"
+        logger.error(message)
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
     # ---- for the node
 

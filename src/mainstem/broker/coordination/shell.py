@@ -15,7 +15,6 @@ from mainstem.broker.coordination.loading import load
 from mainstem.broker.logs.partition import Partition
 from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
 from mainstem.coordinator.machine import Machine, TransactionalMachine
-from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.records.compression import Codec
@@ -128,9 +127,17 @@ class CoordinatorShell(Generic[M]):
         shard = self._shards.get(index)
         return shard.machine if shard is not None and shard.loading is None else None
 
-    def has_begun(self, topic_id: bytes) -> bool:
-        """Whether it has taken over that topic; a new one is in the image before its logs are made."""
-        return self._topic_id == topic_id
+    @property
+    def missing(self) -> list[int]:
+        """The partitions that this node leads and cannot coordinate: without a log, or one that cannot be
+        read.
+        """
+        topic = self._node.image.topics_by_name.get(self._topic)
+        return [
+            part.partition
+            for part in (topic.partitions if topic else ())
+            if part.leader == self._node.node_id and part.partition not in self._shards
+        ]
 
     def metadata_changed(self) -> None:
         """Take over the partitions that this node leads now, let go of those that it does not."""
@@ -149,12 +156,9 @@ class CoordinatorShell(Generic[M]):
                 self._run(shard, lambda machine: machine.topics_changed(self._now_ms()))
 
     def _begin(self, index: int) -> None:
-        try:
-            partition = self._node.replicas.by_topic(self._topic, index)
-        except KafkaError as error:
-            place = f"{self._topic}-{index}"
-            logger.error("cannot coordinate %s: %s", place, error, extra=about(folder=place))
-            return
+        partition = self._node.replicas.find(self._topic, index)
+        if partition is None:
+            return  # its log could not be made; it begins when that is done
         shard = self._shards[index] = Shard(partition, self._new_machine(partition))
         if partition.log.log_end_offset == partition.log.log_start_offset:
             self._loaded(shard)  # nothing to read: it can serve in this very turn

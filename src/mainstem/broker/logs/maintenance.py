@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DELETED_FILES_SECONDS_MAX = 5.0
+_UNMADE_LOGS_SECONDS = 1.0  # how often what could not be made is tried again
 
 
 class Maintenance:
@@ -33,7 +34,8 @@ class Maintenance:
         self.cleaner = LogCleaner(node)
 
     def start(self) -> None:
-        config = self._node.config
+        node = self._node
+        config = node.config
         first = config.get("log.initial.task.delay.ms") / 1000
         delete_delay = config.get("log.segment.delete.delay.ms") / 1000
         self._every("log.retention.check.interval.ms", first, self._apply_retention)
@@ -42,6 +44,8 @@ class Maintenance:
         self._every("replica.high.watermark.checkpoint.interval.ms", first, self._checkpoint_high_watermarks)
         seconds = max(0.05, min(_DELETED_FILES_SECONDS_MAX, delete_delay))
         self._spawn(self._repeat(lambda: seconds, seconds, self._remove_deleted))
+        pause = _UNMADE_LOGS_SECONDS
+        self._spawn(self._repeat(lambda: pause, pause, node.replicas.retry_unmade))
         self.cleaner.start()
 
     def reconfigured(self) -> None:

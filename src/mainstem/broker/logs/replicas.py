@@ -1,49 +1,79 @@
 """The partitions that this node holds, found by topic name or topic id, kept in step with the metadata image.
 
 It creates, updates and removes `Partition` objects and their logs when the image changes; nothing else does.
+A log that cannot be made is no error of whoever changed the metadata: its partition is offline, which can be
+seen with the reason, until an attempt succeeds. It is tried again when somebody asks for the partition, and
+now and then.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+import logging
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.logs.partition import Partition
+from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
 from mainstem.config import BrokerConfig, LogConfig, topic_log_config
+from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
 
+logger = logging.getLogger(__name__)
+
 _LOGS_PER_TURN = 32
+# So many attempts in vain end a round of making up for logs: on a full disk the next one would fail as well.
+_FAILURES_PER_ROUND = 4
 
 
-class _Unmade(NamedTuple):
-    """A topic of which some logs could not be made, with what it takes to try again."""
+class UnmadeLog(Struct):
+    """A partition that is offline because its log could not be made."""
 
-    topic: TopicImage
-    config: LogConfig
+    topic: str
+    topic_id: bytes
+    part: PartitionImage
+    # False for one that was there before the node started: it must not begin again, empty, elsewhere.
     is_new: bool
+    problem: KafkaError
 
 
 class Replicas:
-    """All partitions of this node."""
+    """All partitions of this node. `on_return` is called when one is no longer offline, because its log could
+    be made at last.
+    """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, node_id: int, log_manager: LogManager, clock: Clock
+        self,
+        loop: asyncio.AbstractEventLoop,
+        node_id: int,
+        log_manager: LogManager,
+        clock: Clock,
+        image: MetadataImage,
+        config: Callable[[], BrokerConfig],
+        on_return: Callable[[Partition], None],
     ) -> None:
         self._loop = loop
         self._clock = clock
         self._node_id = node_id
         self._log_manager = log_manager
+        self._image = image
+        self._config = config
+        self._on_return = on_return
+        self._has_begun = False
         # As they were written down before the node started; a log that is made later begins with none.
         self._high_watermarks = log_manager.high_watermarks()
-        # None stands for a partition whose log could not be made: there was no room, or it may be in a
-        # directory that is offline. It is tried again when somebody asks for it.
+        # None stands for a partition whose log could not be made.
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[bytes, list[Partition | None]] = {}
-        self._unmade: dict[bytes, _Unmade] = {}
+        self._names: dict[bytes, str] = {}
+        self._unmade: dict[tuple[str, int], UnmadeLog] = {}
+
+    # ---- looking up
 
     def by_topic(self, topic: str, index: int) -> Partition:
         """The partition, or the KafkaError that a client gets for one that is not here."""
@@ -52,7 +82,7 @@ class Replicas:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index} here"
             )
-        return partitions[index] or self._make_now(partitions, index)
+        return partitions[index] or self._make_now(topic, index)
 
     def by_topic_id(self, topic_id: bytes, index: int) -> Partition:
         partitions = self._by_id.get(topic_id)
@@ -63,25 +93,12 @@ class Replicas:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"the topic has {len(partitions)} partitions, and no partition {index}",
             )
-        return partitions[index] or self._make_now(partitions, index)
+        return partitions[index] or self._make_now(self._names[topic_id], index)
 
     def find(self, topic: str, index: int) -> Partition | None:
         """The partition if it is here; nothing is tried to make it."""
         partitions = self._by_name.get(topic)
         return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
-
-    def _make_now(self, partitions: list[Partition | None], index: int) -> Partition:
-        """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible."""
-        for topic_id, unmade in self._unmade.items():
-            if self._by_id[topic_id] is partitions:
-                part = unmade.topic.partitions[index]
-                made = partitions[index] = self._new_partition(
-                    unmade.topic, part, unmade.config, unmade.is_new
-                )
-                if None not in partitions:
-                    del self._unmade[topic_id]
-                return made
-        raise AssertionError("a partition without a log is not known to be unmade")
 
     def all(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
@@ -94,7 +111,7 @@ class Replicas:
         return [partition for partition in self.all() if partition.log.health is health]
 
     def offline(self, topic: str, index: int) -> list[int]:
-        """The replicas of a partition that cannot be used because their disk failed."""
+        """The replicas of a partition that cannot be used because their disk failed or has no room."""
         partitions = self._by_name.get(topic)
         if partitions is None or index >= len(partitions):
             return []
@@ -102,109 +119,160 @@ class Replicas:
         is_offline = partition is None or partition.log.health.failure is not None
         return [self._node_id] if is_offline else []
 
-    async def apply(
-        self, image: MetadataImage, topic_ids: Iterable[bytes], config: BrokerConfig, *, is_new: bool = True
-    ) -> None:
-        """Bring the partitions of these topics in line with the image; a topic that is not in it is
-        removed. KafkaError when a log could not be made; the others were, and it is tried again later.
-        `is_new` is false at the start of the node: then every log is somewhere already.
+    @property
+    def unmade(self) -> list[UnmadeLog]:
+        """The partitions that are offline because their logs could not be made."""
+        return list(self._unmade.values())
+
+    def check_made(self, topic: str) -> None:
+        """KafkaError when a log of the topic could not be made: the topic is there, but not all of it."""
+        for index in range(len(self._by_name.get(topic, ()))):
+            unmade = self._unmade.get((topic, index))
+            if unmade is not None:
+                problem = unmade.problem
+                raise KafkaError(problem.code, f"topic {topic} exists, but {problem.message}")
+
+    # ---- following the metadata
+
+    async def publish(self, image: MetadataImage, changes: MetadataChanges) -> None:
+        """Bring the partitions in line with the image. What is new is made first and gives others their turn;
+        whatever anybody could be using changes in one turn after that, in which the other publishers go on.
         """
-        made = 0
-        failure: KafkaError | None = None
-        for topic_id in topic_ids:
-            topic = image.topics_by_id.get(topic_id)
-            if topic is None:
-                self._remove(topic_id)
-                continue
-            log_config = self._log_config(image, topic, config)
-            refusal: KafkaError | None = None
-            for part in topic.partitions:
-                try:
-                    made += self._apply_partition(topic, part, log_config, is_new)
-                except KafkaError as error:
-                    refusal = error
-                if made >= _LOGS_PER_TURN:
-                    made = 0
-                    await asyncio.sleep(0)  # making a log touches the disk: others have their turn
-            if refusal is not None:
-                known = self._unmade.get(topic_id)
-                self._unmade[topic_id] = _Unmade(
-                    topic, log_config, is_new and (known is None or known.is_new)
-                )
-                failure = failure or KafkaError(
-                    refusal.code, f"topic {topic.name} exists, but {refusal.message}"
-                )
-            elif self._by_id.get(topic_id) and None not in self._by_id[topic_id]:
-                self._unmade.pop(topic_id, None)
-        if failure is not None:
-            raise failure
+        is_new, self._has_begun = self._has_begun, True  # at the start every log is somewhere already
+        self._image = image
+        altered = [
+            name
+            for resource_type, name in changes.configs
+            if resource_type == ConfigResourceType.TOPIC and name in self._by_name
+        ]
+        for topic in changes.removed_topics:
+            if topic.name in image.topics_by_name:  # its name is another topic's now, which needs the folder
+                self._remove(topic.topic_id)
+        for topic in changes.topics:
+            await self._make_partitions(topic, is_new)
+        for topic in changes.removed_topics:
+            self._remove(topic.topic_id)
+        for topic in changes.topics:
+            self._update_partitions(topic)
+        for name in altered:
+            if name in self._by_name:
+                self._update_config(name)
 
-    def apply_config(self, image: MetadataImage, config: BrokerConfig) -> None:
-        """The broker's own settings changed: every log gets its configuration anew."""
-        for topic in image.topics_by_id.values():
-            log_config = self._log_config(image, topic, config)
-            for partition in self._by_id.get(topic.topic_id, ()):
-                if partition is not None:
-                    partition.update_config(log_config)
-            if topic.topic_id in self._unmade:
-                unmade = self._unmade[topic.topic_id]
-                self._unmade[topic.topic_id] = unmade._replace(config=log_config)
+    def broker_config_changed(self, image: MetadataImage) -> None:
+        """Every log gets its configuration anew."""
+        self._image = image
+        for name in self._by_name:
+            self._update_config(name)
 
-    def _log_config(self, image: MetadataImage, topic: TopicImage, config: BrokerConfig) -> LogConfig:
-        return topic_log_config(config, image.topic_config(topic.name))
-
-    def _apply_partition(
-        self, topic: TopicImage, part: PartitionImage, config: LogConfig, is_new: bool
-    ) -> bool:
+    async def _make_partitions(self, topic: TopicImage, is_new: bool) -> None:
         partitions = self._by_id.get(topic.topic_id)
         if partitions is None:
             partitions = self._by_id[topic.topic_id] = self._by_name[topic.name] = []
-        if part.partition == len(partitions):
-            partitions.append(None)
-        elif topic.topic_id in self._unmade:
-            is_new = self._unmade[topic.topic_id].is_new
-        known = partitions[part.partition]
-        if known is None:
-            partitions[part.partition] = self._new_partition(topic, part, config, is_new)
-            return True
-        known.update_config(config)
-        known.take_role(part)
-        return False
+            self._names[topic.topic_id] = topic.name
+        config = None
+        problem: KafkaError | None = None
+        failed = 0
+        for number, part in enumerate(topic.partitions[len(partitions) :], 1):
+            config = config or self._log_config(topic.name)
+            try:
+                partitions.append(self._new_partition(topic.name, topic.topic_id, part, config, is_new))
+            except KafkaError as error:
+                partitions.append(None)
+                unmade = UnmadeLog(topic.name, topic.topic_id, part, is_new, error)
+                self._unmade[topic.name, part.partition] = unmade
+                problem = problem or error
+                failed += 1
+            if number % _LOGS_PER_TURN == 0:
+                await asyncio.sleep(0)  # making a log touches the disk: others have their turn
+        if problem is not None:
+            logger.error(
+                "%d partitions of topic %s are offline until their logs can be made: %s",
+                failed, topic.name, problem.message, extra=about(topic=topic.name),
+            )  # fmt: skip
+
+    def _update_partitions(self, topic: TopicImage) -> None:
+        for partition, part in zip(self._by_id[topic.topic_id], topic.partitions, strict=True):
+            if partition is not None:
+                partition.take_role(part)
+            else:
+                self._unmade[topic.name, part.partition].part = part
+
+    def _update_config(self, topic: str) -> None:
+        config = self._log_config(topic)
+        for partition in self._by_name[topic]:
+            if partition is not None:
+                partition.update_config(config)
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return topic_log_config(self._config(), self._image.topic_config(topic))
 
     def _new_partition(
-        self, topic: TopicImage, part: PartitionImage, config: LogConfig, is_new: bool
+        self, topic: str, topic_id: bytes, part: PartitionImage, config: LogConfig, is_new: bool
     ) -> Partition:
         log = self._log_manager.create(
-            topic.name,
+            topic,
             part.partition,
-            topic.topic_id,
+            topic_id,
             config,
             self._clock.now_ms(),
             is_new=is_new,
             directory_id=directory_of(part, self._node_id),
         )
         partition = Partition(
-            topic.name,
-            topic.topic_id,
+            topic,
+            topic_id,
             part.partition,
             log,
             self._loop,
             node_id=self._node_id,
-            high_watermark=self._high_watermarks.get((topic.name, part.partition), 0),
+            high_watermark=self._high_watermarks.get((topic, part.partition), 0),
         )
         partition.take_role(part)
         return partition
 
     def _remove(self, topic_id: bytes) -> None:
         partitions = self._by_id.pop(topic_id, None)
-        unmade = self._unmade.pop(topic_id, None)
         if partitions is None:
             return
-        names = [partition.topic for partition in partitions if partition is not None]
-        name = unmade.topic.name if unmade is not None else names[0]
-        if self._by_name.get(name) is partitions:
-            del self._by_name[name]
-        for partition in partitions:
-            if partition is not None:
+        name = self._names.pop(topic_id)
+        del self._by_name[name]
+        for index, partition in enumerate(partitions):
+            if partition is None:
+                del self._unmade[name, index]
+            else:
                 partition.delete()
-                self._log_manager.delete(partition.topic, partition.index, self._clock.now_ms())
+                self._log_manager.delete(name, index, self._clock.now_ms())
+
+    # ---- logs that could not be made
+
+    async def retry_unmade(self) -> None:
+        """Try again to make what could not be made. Whose turn it is comes to the end of the line."""
+        failures = 0
+        for key in list(self._unmade):
+            unmade = self._unmade.get(key)
+            if unmade is None:
+                continue  # somebody has asked for it meanwhile, or it is deleted
+            try:
+                self._make_now(*key)
+            except KafkaError:
+                self._unmade[key] = self._unmade.pop(key)
+                failures += 1
+                if failures == _FAILURES_PER_ROUND:
+                    return
+            await asyncio.sleep(0)
+
+    def _make_now(self, topic: str, index: int) -> Partition:
+        """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible."""
+        unmade = self._unmade[topic, index]
+        try:
+            made = self._new_partition(
+                topic, unmade.topic_id, unmade.part, self._log_config(topic), unmade.is_new
+            )
+        except KafkaError as error:
+            unmade.problem = error
+            raise
+        self._by_name[topic][index] = made
+        del self._unmade[topic, index]
+        logger.info("%s is online: its log could be made", made, extra=about(topic=topic, partition=index))
+        self._on_return(made)
+        return made

@@ -1,15 +1,16 @@
-"""Runs the controller: one decision at a time, its records durable and applied before the answer leaves.
+"""Runs the controller of this node: decisions one after the other, answered when the node has applied them.
 
-The controller decides (sans I/O), the metadata log makes the records durable, the node applies the new image.
+The controller decides on what is written (sans I/O), the metadata log makes the records durable, the loader
+takes them to the publishers. A decision does not wait for the one before it, so that many share an fsync.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
+from mainstem.broker.metadata.ignored_settings import warn_of_ignored
+from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.cluster.controller import Controller
-from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import MetadataRecord
 
 R = TypeVar("R")
@@ -18,27 +19,20 @@ Decision = Callable[[Controller], tuple[R, list[MetadataRecord]]]
 
 
 class ControllerShell:
-    """Serialises the controller's work. `on_change` is told the records after they are in the image."""
+    """Takes decisions for as long as its log can be written."""
 
-    def __init__(
-        self,
-        controller: Controller,
-        metadata_log: MetadataLog,
-        on_change: Callable[[MetadataImage, Sequence[MetadataRecord]], Awaitable[None]],
-    ) -> None:
+    def __init__(self, controller: Controller, log: MetadataLog, loader: MetadataLoader) -> None:
         self.controller = controller
-        self._metadata_log = metadata_log
-        self._on_change = on_change
-        self._lock = asyncio.Lock()
+        self._log = log
+        self._loader = loader
 
     async def submit(self, decide: Decision[R]) -> R:
-        """Decide on the newest image, make the records durable, apply them, and return the response.
-
-        Raises KafkaError(KAFKA_STORAGE_ERROR) when the records cannot be written; then nothing has changed.
+        """Decide on everything that is written, and return the response when this node has applied all that
+        it rests on. Raises KafkaError(KAFKA_STORAGE_ERROR) when that cannot be written; then nothing has
+        changed.
         """
-        async with self._lock:
-            response, records = decide(self.controller)
-            if records:
-                image = await self._metadata_log.append_async(records)
-                await self._on_change(image, records)
+        response, records = decide(self.controller)
+        image = self._log.append(records) if records else self._log.pending_image
+        await self._loader.applied(image.offset)
+        warn_of_ignored(records)
         return response

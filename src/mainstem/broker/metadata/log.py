@@ -1,21 +1,22 @@
-"""The metadata log on disk: it makes the controller's records durable and the image that they give current.
+"""The metadata log on disk: it makes the controller's records durable, and tells of what is committed.
 
-An image is published only when its records are on disk, for good and in order; decisions are made on
+Nobody is told of a change before its records are on disk, for good and in order; decisions are made on
 `pending_image`, which has every record that was written, durable or not, so that two of them in a row never
-contradict each other. One writer: nothing else may touch `__cluster_metadata-0`. After a failed fsync nothing
-more is written until a restart, since nobody knows what is on disk.
+contradict each other, and many of them share an fsync. One writer: nothing else may touch
+`__cluster_metadata-0`. After a failed fsync nothing more is written until a restart, since nobody knows what
+is on disk.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 
-from mainstem.broker.metadata.snapshots import SnapshotStore, SnapshotWriter, write_file
+from mainstem.broker.metadata.snapshots import SnapshotStore, SnapshotWriter
 from mainstem.cluster.batches import BATCH_BYTES_MAX, metadata_batches
 from mainstem.cluster.delta import MetadataChanges, MetadataDelta
 from mainstem.cluster.image import MetadataImage
@@ -31,10 +32,6 @@ from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
-R = TypeVar("R")
-
-OnPublish = Callable[[MetadataImage, MetadataChanges], None]
-
 
 class _Pending(Struct, frozen=True):
     """A change that is written and waits for its fsync."""
@@ -43,8 +40,16 @@ class _Pending(Struct, frozen=True):
     changes: MetadataChanges
 
 
+class CommitListener(Protocol):
+    """Told of every committed change, in order, and when what was written since can never be committed."""
+
+    def committed(self, image: MetadataImage, changes: MetadataChanges) -> None: ...
+
+    def failed(self, error: KafkaError) -> None: ...
+
+
 class MetadataLog:
-    """Appends, snapshots and the current image. Made by `open`; used from one thread, the event loop's."""
+    """Appends and snapshots. Made by `open`; used from one thread, the event loop's."""
 
     def __init__(
         self,
@@ -60,11 +65,10 @@ class MetadataLog:
         bytes_since_snapshot: int,
     ) -> None:
         self.quorum = quorum
-        # What is durable, and what is written.
+        # What is committed, and what is written.
         self.image = image
         self.pending_image = image
-        # Told of every published change, in order.
-        self.on_publish: OnPublish | None = None
+        self.listener: CommitListener | None = None
         self._log = log
         self._snapshots = snapshots
         self._kraft_version = kraft_version
@@ -72,7 +76,6 @@ class MetadataLog:
         self._config = config
         self._now_ms = now_ms
         self._pending: deque[_Pending] = deque()
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._snapshotter: asyncio.Task[None] | None = None
         self._bytes_since_snapshot = bytes_since_snapshot
@@ -96,7 +99,7 @@ class MetadataLog:
         MetadataLogError when the disk fails or the log cannot be understood. `health` is that of the
         directory, for whoever else has to know when a write here fails.
         """
-        from mainstem.broker.metadata.loading import open_metadata_log
+        from mainstem.broker.metadata.opening import open_metadata_log
 
         return open_metadata_log(
             directory,
@@ -112,36 +115,14 @@ class MetadataLog:
     # ---- appending
 
     def append(self, records: Sequence[MetadataRecord]) -> MetadataImage:
-        """Append records as one change, wait for the disk, and return the image that has them."""
+        """Write records as one change, and see to it that they become durable soon, with what else is written
+        until then. Returns the image that has them; KafkaError, and nothing has changed, when they cannot be
+        written.
+        """
         image = self._write(records)
-        self._log.flush(self._now_ms())
-        self._durable_to(image.offset + 1)
-        return image
-
-    async def append_async(self, records: Sequence[MetadataRecord]) -> MetadataImage:
-        """The same with the fsync in a thread; changes that come meanwhile share the next fsync."""
-        image = self._write(records)
-        await self.durable(image.offset)
-        return image
-
-    async def execute(self, decide: Callable[[MetadataImage], tuple[R, Sequence[MetadataRecord]]]) -> R:
-        """Decide on the newest image and append the outcome; answer when all that it rests on is durable."""
-        seen = self.pending_image
-        response, records = decide(seen)
-        offset = self._write(records).offset if records else seen.offset
-        await self.durable(offset)
-        return response
-
-    async def durable(self, offset: int) -> None:
-        """Wait until `offset` is on disk; KAFKA_STORAGE_ERROR when it cannot get there."""
-        if offset <= self.image.offset:
-            return
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append((offset, waiter))
         if self._flusher is None:
-            self._flusher = loop.create_task(self._flush())
-        await waiter
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return image
 
     def _write(self, records: Sequence[MetadataRecord]) -> MetadataImage:
         if not records:
@@ -171,39 +152,36 @@ class MetadataLog:
         return image
 
     async def _flush(self) -> None:
-        """Fsync until nobody waits any more."""
+        """Fsync until everything that is written is durable. What comes meanwhile shares the next fsync."""
         loop = asyncio.get_running_loop()
         try:
-            while self.image.offset < self.pending_image.offset:
+            while self._pending:
                 work = self._log.flush_begin()
                 await loop.run_in_executor(None, work.run)
                 self._log.flush_end(work, self._now_ms())
                 self._durable_to(work.target)
         except KafkaError as error:
-            for _, waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_exception(error)
-            self._waiters.clear()
+            self._give_up_pending(error)
         finally:
             self._flusher = None
         if self._snapshotter is None and self.snapshot_due():
-            self._snapshotter = loop.create_task(self._take_snapshot_in_steps())
+            self._snapshotter = loop.create_task(self._take_due_snapshot())
 
     def _durable_to(self, end_offset: int) -> None:
-        """Publish what is committed now, and wake those who waited for it."""
+        """Tell of what is committed now."""
         self.quorum.log_is_durable_to(max(end_offset, self.quorum.high_watermark))
         while self._pending and self._pending[0].image.offset < self.quorum.high_watermark:
             change = self._pending.popleft()
             self.image = change.image
-            if self.on_publish is not None:
-                self.on_publish(change.image, change.changes)
-        still_waiting = []
-        for offset, waiter in self._waiters:
-            if offset > self.image.offset:
-                still_waiting.append((offset, waiter))
-            elif not waiter.done():
-                waiter.set_result(None)
-        self._waiters = still_waiting
+            if self.listener is not None:
+                self.listener.committed(change.image, change.changes)
+
+    def _give_up_pending(self, error: KafkaError) -> None:
+        """The directory is offline now: nothing more is written, and no decision rests on what was."""
+        self._pending.clear()
+        self.pending_image = self.image
+        if self.listener is not None:
+            self.listener.failed(error)
 
     # ---- snapshots
 
@@ -216,46 +194,35 @@ class MetadataLog:
         bytes_max: int = self._config.get("metadata.log.max.record.bytes.between.snapshots")
         return self._bytes_since_snapshot >= bytes_max or 0 < interval_ms <= waited_ms
 
-    def take_snapshot(self) -> SnapshotId:
-        """Write the current image as a snapshot, and forget what it makes superfluous."""
+    async def take_snapshot(self) -> SnapshotId:
+        """Write the committed image as a snapshot, and forget what it makes superfluous. Others have their
+        turn meanwhile: an image never changes.
+        """
         image = self.image
-        write_file(self._snapshots.path(snapshot_id(image)), self._snapshot_batches(image))
-        return self._snapshot_taken(image)
-
-    async def snapshots_idle(self) -> None:
-        """Wait for the snapshot that is being written, if one is."""
-        if self._snapshotter is not None:
-            await asyncio.wait([self._snapshotter])
-
-    async def _take_snapshot_in_steps(self) -> None:
-        """The same without holding up the event loop: an image never changes, so it can take its time."""
-        image = self.image
+        batches = snapshot_batches(image, self._kraft_version, self._voters, self._now_ms())
+        writer = SnapshotWriter(self._snapshots.path(snapshot_id(image)))
         try:
-            writer = SnapshotWriter(self._snapshots.path(snapshot_id(image)))
-            try:
-                for batch in self._snapshot_batches(image):
-                    writer.write(batch)
-                    await asyncio.sleep(0)
-                await asyncio.get_running_loop().run_in_executor(None, writer.finish)
-            finally:
-                writer.close()
-            self._snapshot_taken(image)
-        except (OSError, KafkaError) as error:
-            # The log itself is whole; the next change asks for a snapshot again.
-            logger.error("a snapshot of the metadata log could not be written: %s", error)
+            for batch in batches:
+                writer.write(batch)
+                await asyncio.sleep(0)
+            await asyncio.get_running_loop().run_in_executor(None, writer.finish)
         finally:
-            self._snapshotter = None
-
-    def _snapshot_batches(self, image: MetadataImage) -> Iterator[bytearray]:
-        return snapshot_batches(image, self._kraft_version, self._voters, self._now_ms())
-
-    def _snapshot_taken(self, image: MetadataImage) -> SnapshotId:
+            writer.close()
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = self._now_ms()
         # Only whole segments can be forgotten, and a start reads no further back than the last one.
         self._log.roll(self._last_snapshot_ms)
         self._forget_old()
         return snapshot_id(image)
+
+    async def _take_due_snapshot(self) -> None:
+        try:
+            await self.take_snapshot()
+        except (OSError, KafkaError) as error:
+            # The log itself is whole; the next change asks for a snapshot again.
+            logger.error("a snapshot of the metadata log could not be written: %s", error)
+        finally:
+            self._snapshotter = None
 
     def _forget_old(self) -> None:
         """Remove the oldest snapshots, and the log before the next ones, while there is too much of them."""
@@ -282,11 +249,14 @@ class MetadataLog:
 
     # ---- closing
 
+    async def idle(self) -> None:
+        """Wait for the fsync and the snapshot that are under way, if any are."""
+        while under_way := [task for task in (self._flusher, self._snapshotter) if task is not None]:
+            await asyncio.wait(under_way)
+
     async def stop(self) -> None:
         """Wait for what is under way, then close."""
-        await self.snapshots_idle()
-        if self._flusher is not None:
-            await asyncio.wait([self._flusher])
+        await self.idle()
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,9 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
+from mainstem.cluster.image import MetadataImage
 from mainstem.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -19,11 +21,14 @@ logger = logging.getLogger(__name__)
 
 
 class LogDirAssignments:
-    """The records of one node; `look_at` may be called at any time."""
+    """The records of one node, and a publisher; `look_at` may be called at any time."""
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._tasks: set[asyncio.Task[None]] = set()
+
+    async def publish(self, image: MetadataImage, changes: MetadataChanges) -> None:
+        self.look_at(topic.topic_id for topic in changes.topics)
 
     def look_at(self, topic_ids: Iterable[bytes]) -> None:
         """Have the directories of these topics' partitions written down where the metadata is wrong."""

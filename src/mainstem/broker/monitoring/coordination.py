@@ -28,7 +28,7 @@ def groups(node: "Node") -> Collector:
         )
         seconds = out.counter("mainstem_group_rebalance_seconds_total", "What they took together.")
         count = 0
-        coordinators = node.loaded_groups
+        coordinators = node.coordinators.loaded_groups
         for machine in coordinators.shell.machines() if coordinators is not None else ():
             for group_id, group in list(machine.state.groups.items()):
                 count += 1
@@ -59,7 +59,7 @@ def _lags(node: "Node", lag: Family, labels: str, topic: str, offsets: "TopicOff
 
 def transactions(node: "Node") -> Collector:
     def collect(out: Exposition) -> Iterator[None]:
-        coordinators = node.loaded_transactions
+        coordinators = node.coordinators.loaded_transactions
         now = out.gauge("mainstem_transactions_open", "Transactions that have begun and not ended.")
         age = out.gauge(
             "mainstem_transaction_oldest_age_seconds",

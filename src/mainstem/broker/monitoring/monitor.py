@@ -101,6 +101,7 @@ class Monitor:
 
     async def _readiness(self) -> HttpAnswer:
         """Whether clients should be sent here now."""
+        await self._disk_space.refresh()
         problem = self._not_ready()
         if problem is not None:
             return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
@@ -112,7 +113,13 @@ class Monitor:
             return "the broker is starting or stopping"
         if node.dead.is_set():
             return "no log directory is left"
-        for coordinators in (node.loaded_groups, node.loaded_transactions):
-            if coordinators is not None and coordinators.shell.is_loading:
-                return "coordinators are being loaded"
+        return node.coordinators.problem or self._full_disk()
+
+    def _full_disk(self) -> str | None:
+        """A batch of the largest size that producers may send would be refused."""
+        needed_bytes = self._node.config.get("message.max.bytes")
+        for log_dir in self._node.log_manager.online_dirs:
+            space = self._disk_space.known.get(str(log_dir.path))
+            if space is not None and space.free_bytes < needed_bytes:
+                return f"the disk is full: {space.free_bytes} bytes are left for {log_dir.path}"
         return None

@@ -42,7 +42,8 @@ def partitions(node: "Node") -> Collector:
         )
         sums: dict[str, _TopicSums] = {}
         found = list(node.replicas.all())
-        offline = 0
+        unmade = len(node.replicas.unmade)
+        offline = unmade
         topic, name, of_topic = "", "", _TopicSums()
         for number, partition in enumerate(found):
             if number % _PARTITIONS_PER_STEP == 0:
@@ -65,8 +66,11 @@ def partitions(node: "Node") -> Collector:
             of_topic.add(partition)
         yield from _topics(out, sums)
         out.gauge("mainstem_topics", "Topics of which this node has a partition.").add(len(sums))
-        out.gauge("mainstem_partitions", "Partitions of this node.").add(len(found))
-        out.gauge("mainstem_partitions_offline", "Partitions whose log directory has failed.").add(offline)
+        out.gauge("mainstem_partitions", "Partitions of this node.").add(len(found) + unmade)
+        out.gauge(
+            "mainstem_partitions_offline",
+            "Partitions whose log directory has failed, or whose log could not be made.",
+        ).add(offline)
 
     return collect
 

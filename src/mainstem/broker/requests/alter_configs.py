@@ -1,48 +1,17 @@
 """Altering settings, as AlterConfigs and IncrementalAlterConfigs do it alike.
 
 Who may alter which resource, the controller's decision, and a result for every resource; the two APIs differ
-only in what the controller is asked. A setting that Mainstem does not act on is kept, as clients of Kafka
-expect, but never without a word.
+only in what the controller is asked.
 """
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from mainstem.broker.coordination.internal_topics import is_internal
 from mainstem.broker.metadata.controller_shell import Decision
 from mainstem.broker.requests.context import RequestContext
-from mainstem.cluster.records import ConfigRecord, MetadataRecord, TopicRecord
-from mainstem.config import is_acted_on
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import ConfigResourceType
 from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-
-logger = logging.getLogger(__name__)
-
-_SCOPES = {
-    ConfigResourceType.TOPIC: "topic",
-    ConfigResourceType.BROKER: "broker",
-    ConfigResourceType.GROUP: "group",
-}
-
-
-def warn_of_ignored(records: Sequence[MetadataRecord]) -> None:
-    """Log which of these settings will make no difference. Nobody has asked for those with which the broker
-    makes its own topics.
-    """
-    made = {record.name for record in records if isinstance(record, TopicRecord) and is_internal(record.name)}
-    for record in records:
-        if isinstance(record, ConfigRecord) and record.value is not None:
-            if record.resource_type == ConfigResourceType.TOPIC and record.resource_name in made:
-                continue
-            scope = _SCOPES.get(ConfigResourceType(record.resource_type))
-            if scope is not None and not is_acted_on(scope, record.name):
-                whose = f"{scope} {record.resource_name}" if record.resource_name else "all brokers"
-                logger.warning(
-                    "%s=%s was set for %s: Mainstem does not act on this setting",
-                    record.name, record.value, whose,
-                )  # fmt: skip
 
 
 class ConfigResource(Protocol):

@@ -62,7 +62,7 @@ class Route(ABC):
         self._throttle = ctx.node.throttle
         self._throttle_at = throttle_at
         self._client_id = ctx.client_id  # it stands at the beginning of the frame, so that all have the same
-        self.generation = ctx.node.generation
+        self.generation = ctx.node.metadata_cache.generation
         self.authorizer_generation = ctx.node.authorizer.generation
 
     @classmethod
@@ -133,7 +133,10 @@ class FastPath:
         if route is None:
             return None
         node = self._node
-        if route.generation != node.generation or route.authorizer_generation != node.authorizer.generation:
+        if (
+            route.generation != node.metadata_cache.generation
+            or route.authorizer_generation != node.authorizer.generation
+        ):
             del table.by_prefix[prefix]
             return None
         try:

@@ -35,6 +35,8 @@ class DescribeLogDirsPartition(Struct, gc=False):
     cleanable_bytes: Annotated[I64, tagged(10003, "2+")] = -1
     # Why the log cannot be compacted.
     uncleanable: Annotated[str | None, nullable("2+"), tagged(10004, "2+")] = None
+    # Why there is no log, where it could not be made.
+    offline: Annotated[str | None, nullable("2+"), tagged(10005, "2+")] = None
 
 
 class DescribeLogDirsTopic(Struct, gc=False):

@@ -1,0 +1,85 @@
+"""Decisions of a real broker: many share an fsync, and each is answered when the broker has applied it."""
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from mainstem.protocol.errors import ErrorCode
+from tests.broker.conftest import Connect, MakeBroker
+from tests.broker.harness import Client, create_topic, produce
+
+CLIENTS = 20
+TOPICS_EACH = 10
+
+
+def _creation(name: str) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=[CreatableTopic(name, 1, 1)], timeout_ms=10_000)
+
+
+async def test_topics_that_many_clients_create_at_once_share_fsyncs(
+    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await make_broker()
+    clients = [await connect(broker) for _ in range(CLIENTS)]
+    metadata_fsyncs = 0
+    fsync = os.fsync
+
+    def counted(fd: int) -> None:
+        nonlocal metadata_fsyncs
+        folder, name = os.path.split(os.readlink(f"/proc/self/fd/{fd}"))
+        metadata_fsyncs += folder.endswith("__cluster_metadata-0") and name.endswith(".log")
+        fsync(fd)
+
+    async def create_some(client: Client, number: int) -> None:
+        for turn in range(TOPICS_EACH):
+            topic = await create_topic(client, f"t-{number}-{turn}")
+            assert (await produce(client, topic, b"v")).error_code == ErrorCode.NONE, "it is there to be used"
+
+    monkeypatch.setattr(os, "fsync", counted)
+    await asyncio.gather(*(create_some(client, number) for number, client in enumerate(clients)))
+    assert len(broker.node.image.topics_by_name) == CLIENTS * TOPICS_EACH
+    assert 0 < metadata_fsyncs < CLIENTS * TOPICS_EACH / 2
+
+
+async def test_decisions_that_come_together_do_not_contradict_each_other(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await make_broker()
+    clients = [await connect(broker) for _ in range(CLIENTS)]
+    answers = await asyncio.gather(*(client.call(_creation("same")) for client in clients))
+    codes = sorted(answer.topics[0].error_code for answer in answers)
+    assert codes == [ErrorCode.NONE] + [ErrorCode.TOPIC_ALREADY_EXISTS] * (CLIENTS - 1)
+    ids = await asyncio.gather(*(broker.node.producer_ids.next() for _ in range(3000)))
+    assert len(set(ids)) == 3000
+
+
+async def test_what_cannot_be_made_durable_is_refused_and_did_not_happen(
+    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broker = await make_broker(
+        {"metadata.log.dir": str(tmp_path / "metadata"), "log.dirs": f"{tmp_path / 'a'}"},
+        data_dir=tmp_path / "a",
+    )
+    clients = [await connect(broker) for _ in range(3)]
+    await create_topic(clients[0], "before")
+    fsync = os.fsync
+
+    def broken(fd: int) -> None:
+        if "__cluster_metadata-0" in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        answers = await asyncio.gather(
+            *(client.call(_creation(f"lost-{number}")) for number, client in enumerate(clients))
+        )
+    answers.append(await clients[0].call(_creation("later")))
+    assert {answer.topics[0].error_code for answer in answers} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    exists = await clients[0].call(_creation("before"))
+    assert exists.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert set(broker.node.image.topics_by_name) == {"before"}
