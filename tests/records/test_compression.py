@@ -65,6 +65,11 @@ def test_the_default_level_of_lz4_is_its_fast_compressor() -> None:
 
 def test_concatenated_gzip_members_are_one_stream() -> None:
     assert decompress(Codec.GZIP, compress(Codec.GZIP, b"ab") + compress(Codec.GZIP, b"cd"), 4) == b"abcd"
+    large = bytes(5 * 2**20)
+    member = compress(Codec.GZIP, large)
+    assert decompress(Codec.GZIP, member + member, 2 * len(large)) == large + large
+    with pytest.raises(CompressionError, match="more than"):
+        decompress(Codec.GZIP, member + member, 2 * len(large) - 1)
 
 
 def test_levels_are_taken() -> None:

@@ -48,6 +48,10 @@ class CompressionError(ValueError):
     """The data is not what its codec says, or would become larger than allowed."""
 
 
+class DecompressionLimitError(CompressionError):
+    """The data would become larger than allowed."""
+
+
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """`data` in the form in which Kafka clients expect it inside a batch."""
     if codec is Codec.NONE:
@@ -85,33 +89,32 @@ def decompress(codec: Codec, data: Buffer, max_size: int) -> bytes | memoryview:
     return _decompress_stream(codec, data, max_size)
 
 
-def _too_large(codec: Codec, max_size: int) -> CompressionError:
-    return CompressionError(f"{codec.name.lower()} data decompresses to more than {max_size} bytes")
+def _too_large(codec: Codec, max_size: int) -> DecompressionLimitError:
+    return DecompressionLimitError(f"{codec.name.lower()} data decompresses to more than {max_size} bytes")
 
 
 def _corrupt(codec: Codec, reason: object) -> CompressionError:
     return CompressionError(f"corrupt {codec.name.lower()} data: {reason}")
 
 
-def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
-    parts: list[bytes] = []
-    left = max_size
+def _decompress_gzip(data: Buffer, max_size: int) -> bytes | memoryview:
+    plain = bytearray()
     rest: Buffer = data
+    stream = zlib.decompressobj(_GZIP_WINDOW_BITS)
     while rest:
-        stream = zlib.decompressobj(_GZIP_WINDOW_BITS)
         try:
             # One byte more than allowed tells "exactly full" from "too large"; 0 would mean no limit.
-            part = stream.decompress(rest, left + 1)
+            plain += stream.decompress(rest, min(max_size - len(plain) + 1, _LARGE_BYTES))
         except zlib.error as error:
             raise _corrupt(Codec.GZIP, error) from None
-        if len(part) > left:
+        if len(plain) > max_size:
             raise _too_large(Codec.GZIP, max_size)
-        if not stream.eof:
+        rest = stream.unconsumed_tail
+        if stream.eof:
+            rest, stream = stream.unused_data, zlib.decompressobj(_GZIP_WINDOW_BITS)
+        elif not rest:
             raise _corrupt(Codec.GZIP, "the stream is cut off")
-        parts.append(part)
-        left -= len(part)
-        rest = stream.unused_data
-    return b"".join(parts)
+    return memoryview(plain) if len(plain) > _LARGE_BYTES else bytes(plain)
 
 
 def _compress_snappy(data: memoryview) -> bytes:

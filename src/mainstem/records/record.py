@@ -29,7 +29,13 @@ from mainstem.records.batch import (
     read_header,
     set_crc,
 )
-from mainstem.records.compression import Codec, CompressionError, compress, decompress
+from mainstem.records.compression import (
+    Codec,
+    CompressionError,
+    DecompressionLimitError,
+    compress,
+    decompress,
+)
 
 DECOMPRESSED_SIZE_MAX = 256 * 1024 * 1024
 
@@ -38,6 +44,10 @@ Header = tuple[str, bytes | None]
 
 class RecordError(ValueError):
     """The bytes inside a batch are not the records that its header promises."""
+
+
+class RecordsTooLargeError(RecordError):
+    """Without their compression the records of a batch would become larger than allowed."""
 
 
 class Record(NamedTuple):
@@ -174,6 +184,8 @@ def record_bytes(batch: Buffer, max_size: int = DECOMPRESSED_SIZE_MAX) -> bytes 
         raise RecordError(f"the batch names an unknown compression, {code}")
     try:
         return decompress(Codec(code), payload, max_size)
+    except DecompressionLimitError as error:
+        raise RecordsTooLargeError(str(error)) from None
     except CompressionError as error:
         raise RecordError(str(error)) from None
 

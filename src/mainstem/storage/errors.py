@@ -20,6 +20,10 @@ class InvalidRecordError(KafkaError):
         self.record_errors = list(record_errors)
 
 
+class UnstorableBatchError(KafkaError):
+    """A batch whose inside forbids to store it, now and later. Its code must not be one that is retried."""
+
+
 class LogDirInUseError(Exception):
     """Another process works in this log directory."""
 

@@ -4,6 +4,7 @@ for any batch.
 
 import asyncio
 import logging
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 
 from mainstem.protocol.errors import ErrorCode
-from mainstem.records.batch import COMPRESSION_MASK
-from mainstem.records.compression import Codec
-from mainstem.records.record import Record, build_batch
+from mainstem.records.batch import COMPRESSION_MASK, read_header
+from mainstem.records.compression import Codec, compress
+from mainstem.records.record import Record, assemble, build_batch
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import (
@@ -99,13 +100,41 @@ async def test_of_very_many_records_without_a_key_the_first_are_named(client: Cl
     assert [error.batch_index for error in result.record_errors] == list(range(1_000))
 
 
-async def test_few_bytes_that_become_very_many_are_refused(client: Client) -> None:
-    topic = await create_topic(client, configs=COMPACT)
-    bomb = keyed(1, value=bytes(300 * 2**20), compression=Codec.ZSTD)
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """One record of 400 MB, all of them zeros: zstd frames may stand one after the other."""
+    header = read_header(keyed(1, compression=Codec.ZSTD))
+    return bytes(assemble(header, compress(Codec.ZSTD, bytes(2**20)) * 400))
+
+
+@pytest.mark.parametrize(
+    "configs", [COMPACT, {"compression.type": "lz4"}, {"compression.type": "uncompressed"}]
+)
+async def test_few_bytes_that_become_very_many_are_refused_for_good(
+    client: Client, bomb: bytes, configs: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await create_topic(client, configs=configs)
     assert len(bomb) < 100_000
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = first_result(await client.call(produce_request(topic, {0: bomb})))
-    assert result.error_code == ErrorCode.INVALID_RECORD
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100 * 1024
+    assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE, "an error that no client retries"
     assert "decompresses to more than" in result.error_message
+    (line,) = [record.getMessage() for record in caplog.records if "can never be stored" in record.msg]
+    assert f"{topic.name}-0" in line
+    assert "127.0.0.1" in line
+    assert (await fetch(client, topic)).high_watermark == 0
+
+
+@pytest.mark.parametrize("configs", [COMPACT, {"compression.type": "lz4"}])
+async def test_nonsense_with_a_good_checksum_is_refused_for_good(
+    client: Client, configs: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await create_topic(client, configs=configs)
+    header = read_header(keyed(1, compression=Codec.ZSTD))
+    result = first_result(await client.call(produce_request(topic, {0: bytes(assemble(header, b"no zstd"))})))
+    assert result.error_code == ErrorCode.INVALID_RECORD
+    assert "can never be stored" in caplog.text
 
 
 async def test_others_are_served_while_a_batch_is_looked_into(

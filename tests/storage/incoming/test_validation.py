@@ -150,7 +150,7 @@ def test_garbage_with_a_good_checksum_passes_unless_records_must_be_read(tmp_pat
 
     compacted = {"cleanup_policy": frozenset({"compact"})}
     assert refusal(tmp_path, garbage(Codec.NONE), **compacted).code is ErrorCode.INVALID_RECORD
-    assert refusal(tmp_path, garbage(Codec.LZ4), compression_type="gzip").code is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(tmp_path, garbage(Codec.LZ4), compression_type="gzip").code is ErrorCode.INVALID_RECORD
     assert open_log(tmp_path).append_as_leader(garbage(Codec.LZ4), 0, NOW_MS).last_offset == 2
 
 

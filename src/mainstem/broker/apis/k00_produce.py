@@ -31,7 +31,7 @@ from mainstem.protocol.apis.k00_produce import (
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import is_transactional, is_zstd
 from mainstem.security.authorizer import Operation, ResourceType
-from mainstem.storage.errors import InvalidRecordError
+from mainstem.storage.errors import InvalidRecordError, UnstorableBatchError
 from mainstem.storage.incoming.heavy_batch import HeavyBatch, is_heavy
 from mainstem.storage.log import Log
 
@@ -273,6 +273,13 @@ class Produce:
                 prepared=self._prepared.get(id(data)),
             )
             partition.flush_in_time()
+        except UnstorableBatchError as error:
+            host = self._ctx.connection.client_host
+            logger.warning(
+                "refusing what client %r at %s sent, which can never be stored: %s",
+                self._ctx.client_id, host, error.message, extra=about(partition, client=host, cause=error),
+            )  # fmt: skip
+            return self._failed(data.index, error)
         except KafkaError as error:
             return self._failed(data.index, error)
         response = PartitionProduceResponse(

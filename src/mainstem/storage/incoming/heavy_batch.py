@@ -69,7 +69,7 @@ class HeavyBatch:
     def open(self) -> None:
         """Have the records at hand."""
         try:
-            self._keys = KeyCheck(*opened(self._data, self._partition), self._partition)
+            self._keys = KeyCheck(*opened(self._data, self._config, self._partition), self._partition)
         except KafkaError as error:
             self._error = error
 

@@ -6,37 +6,34 @@ two numbers that are passed over, the length of the key. What else is in the rec
 
 from typing import Final
 
-from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.config import LogConfig
+from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import Buffer, read_header
-from mainstem.records.record import RecordError, record_bytes
+from mainstem.records.record import RecordError
 from mainstem.storage.errors import InvalidRecordError
+from mainstem.storage.incoming.unpacking import unpacked, unreadable
 
 _NULL: Final = 1  # zigzag of -1
 _COPIED_BYTES_MAX: Final = 4 * 1024 * 1024
 _NAMED_MAX: Final = 1_000  # more of them would only make the answer longer
 
 
-def check_keys(data: memoryview, partition: str) -> None:
-    """InvalidRecordError with the index of each record without a key; INVALID_RECORD for unreadable ones."""
-    records, count = opened(data, partition)
+def check_keys(data: memoryview, config: LogConfig, partition: str) -> None:
+    """InvalidRecordError with the index of each record without a key; UnstorableBatchError for unreadable or
+    too large ones.
+    """
+    records, count = opened(data, config, partition)
     KeyCheck(records, count, partition).go_on(count)
 
 
-def opened(data: memoryview, partition: str) -> tuple[Buffer, int]:
+def opened(data: memoryview, config: LogConfig, partition: str) -> tuple[Buffer, int]:
     """The records of a batch without their compression, and how many have to have a key."""
     header = read_header(data)
     if header.is_control:
         return b"", 0
-    try:
-        records = record_bytes(data)
-        # Bytes are quicker to step through, if to copy them is not much.
-        return records if len(records) > _COPIED_BYTES_MAX else bytes(records), header.record_count
-    except RecordError as error:
-        raise _unreadable(partition, error) from None
-
-
-def _unreadable(partition: str, error: RecordError) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, f"batch for {partition} has unreadable records: {error}")
+    records = unpacked(data, config, partition)
+    # Bytes are quicker to step through, if to copy them is not much.
+    return records if len(records) > _COPIED_BYTES_MAX else bytes(records), header.record_count
 
 
 class KeyCheck:
@@ -68,7 +65,7 @@ class KeyCheck:
                 left = len(self._records) - self._position
                 raise RecordError(f"{left} bytes are left after the last record")
         except RecordError as error:
-            raise _unreadable(self._partition, error) from None
+            raise unreadable(self._partition, error) from None
         self._note(missing)
         if self._missing_count:
             raise self._refusal()

@@ -28,9 +28,10 @@ from mainstem.records.batch import (
     set_log_append_time,
 )
 from mainstem.records.compression import CODEC_BY_CONFIG_NAME, Codec, compress
-from mainstem.records.record import RecordError, assemble, record_bytes
+from mainstem.records.record import assemble
 from mainstem.storage.errors import InvalidRecordError
 from mainstem.storage.incoming.key_check import check_keys
+from mainstem.storage.incoming.unpacking import unpacked
 
 _SMALLEST_BYTES = LOG_OVERHEAD + 14  # a message of format 0 with neither key nor value
 # What a client may set: a codec that exists, and the transactional bit.
@@ -177,7 +178,7 @@ def rewrite_batch(
         data = ready
     else:
         if config.compact and origin is Origin.CLIENT:
-            check_keys(data, partition)
+            check_keys(data, config, partition)
         data = recompress(data, config, partition)
     if config.log_append_time:
         set_log_append_time(data, 0, now_ms)
@@ -197,10 +198,7 @@ def recompress(data: memoryview, config: LogConfig, partition: str) -> memoryvie
         Codec.LZ4: config.compression_lz4_level,
         Codec.ZSTD: config.compression_zstd_level,
     }
-    try:
-        payload = compress(codec, record_bytes(data), levels.get(codec))
-    except RecordError as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch for {partition}: {error}") from None
+    payload = compress(codec, unpacked(data, config, partition), levels.get(codec))
     attributes = header.attributes & ~COMPRESSION_MASK | codec
     batch = assemble(header._replace(attributes=attributes), payload)
     if len(batch) > config.max_message_bytes:
