@@ -9,36 +9,18 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from mainstem.spark.pipeline import model
+from mainstem.spark.pipeline import Decode, Pipeline, parts, sinks, sources, steps
+from mainstem.spark.pipeline.parts import Part
+from mainstem.spark.pipeline.sinks.sink import Sink
+from mainstem.spark.pipeline.sources.source import Source
+from mainstem.spark.pipeline.steps.step import Step
 
-SECTIONS: list[tuple[str, list[type[model.Part]]]] = [
-    ("The pipeline", [model.Pipeline, model.DeadLetters]),
-    ("Sources", [model.TopicSource, model.Decode, model.Watermark, model.FileSource]),
-    (
-        "Steps",
-        [
-            model.SqlStep,
-            model.PythonStep,
-            model.WatermarkStep,
-            model.DeduplicateStep,
-            model.AggregateStep,
-            model.Window,
-            model.JoinStep,
-            model.StatefulStep,
-        ],
-    ),
-    (
-        "Sinks",
-        [
-            model.TopicSink,
-            model.ParquetSink,
-            model.DeltaSink,
-            model.IcebergSink,
-            model.JdbcSink,
-            model.ConsoleSink,
-            model.PythonSink,
-        ],
-    ),
+_BASES = (Source, Step, Sink)
+SECTIONS: list[tuple[str, tuple[type[Part], ...]]] = [
+    ("The pipeline", (Pipeline,)),
+    ("Sources", sources.KINDS),
+    ("Steps", steps.KINDS),
+    ("Sinks", sinks.KINDS),
 ]
 
 
@@ -47,7 +29,7 @@ def reference() -> str:
     lines = ["## Every key", ""]
     for title, classes in SECTIONS:
         lines += [f"### {title}", ""]
-        for cls in classes:
+        for cls in (each for kind in classes for each in (kind, *_within(kind))):
             lines += [f"**`{cls.__name__}`**: {' '.join((cls.__doc__ or '').split())}", ""]
             lines += ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
             lines += [_row(field, typing.get_type_hints(cls, include_extras=True)) for field in _fields(cls)]
@@ -55,7 +37,16 @@ def reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _fields(cls: type[model.Part]) -> list[msgspec.structs.FieldInfo]:
+def _within(kind: type[Part]) -> list[type[Part]]:
+    """The mappings that stand within a part of this kind."""
+    fields = [get_args(hint)[0] for hint in typing.get_type_hints(kind, include_extras=True).values()]
+    members = [member for field in fields for member in (field, *get_args(field))]
+    return [
+        each for each in members if isinstance(each, type) and issubclass(each, Part) and each not in _BASES
+    ]
+
+
+def _fields(cls: type[Part]) -> list[msgspec.structs.FieldInfo]:
     kinds = list(cls.KIND)
     return sorted(
         msgspec.structs.fields(cls),
@@ -74,7 +65,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     value = field.default
     if value is None or value is msgspec.NODEFAULT:
         return ""
-    if isinstance(value, model.Decode):
+    if isinstance(value, Decode):
         return f"`{value.format}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
@@ -87,21 +78,19 @@ def _value(kind: Any) -> str:
         members = [member for member in get_args(kind) if member is not type(None)]
         if {str, int, bool} <= set(members):
             return "text or number"
-        if len(members) > 1 and all(
-            isinstance(each, type) and issubclass(each, model.Part) for each in members
-        ):
-            return "one of those below"
         return " or ".join(dict.fromkeys(_value(member) for member in members if member is not _CALLABLE))
     if origin is list:
         return f"list of {_value(get_args(kind)[0])}"
     if origin is dict:
         return f"names, each with {_value(get_args(kind)[1])}"
-    if isinstance(kind, type) and issubclass(kind, model.Part):
+    if kind in _BASES:
+        return "one of those below"
+    if isinstance(kind, type) and issubclass(kind, Part):
         return f"`{kind.__name__}`"
     return {str: "text", int: "number", bool: "`true` or `false`", Any: "anything"}.get(kind, "function")
 
 
-_CALLABLE = typing.get_args(model.Function)[1]
+_CALLABLE = typing.get_args(parts.Function)[1]
 
 if __name__ == "__main__":
     print(reference(), end="")

@@ -134,7 +134,8 @@ def _quoted(name: str) -> str:
 def _inferred(bootstrap: str, topic: str) -> Schema:
     from mainstem.cli.client import check_reachable, no_such_topic
     from mainstem.spark.pipeline.brokers.samples import newest_values
-    from mainstem.spark.pipeline.schemas.inference import CannotInfer, infer_json
+    from mainstem.spark.pipeline.schemas.inference import CannotInfer
+    from mainstem.spark.pipeline.sources.decode import Decode
     from mainstem.spark.source.client import open_client
     from mainstem.spark.source.options import parse_options
     from mainstem.wire import WireError
@@ -149,7 +150,7 @@ def _inferred(bootstrap: str, topic: str) -> Schema:
         with open_client(parse_options(given, "batch")) as client:
             if topic not in client.topics([topic]):
                 raise no_such_topic(topic, list(client.topics(None)))
-            return infer_json(newest_values(client, [topic], SAMPLE))
+            return Decode(format="json").infer_columns(newest_values(client, [topic], SAMPLE))
     except WireError as error:
         raise CommandError(str(error)) from None
     except CannotInfer as error:

@@ -53,7 +53,7 @@ def replay_dead_letters(
     pipeline = document.pipeline
     assert pipeline is not None
     from mainstem.spark.pipeline.dead_letters.headers import bytes_max
-    from mainstem.spark.pipeline.option_text import as_text
+    from mainstem.spark.pipeline.parts import as_text
     from mainstem.spark.pipeline.places import Places
 
     if pipeline.dead_letters is None:

@@ -3,68 +3,15 @@ sink."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path as FilePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from mainstem.spark.pipeline.model import (
-    FileSource,
-    JoinStep,
-    Pipeline,
-    PythonStep,
-    Sink,
-    Source,
-    SqlStep,
-    Step,
-    Unread,
-)
-from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
-from mainstem.spark.pipeline.sql_tokens import SqlError, line_and_column, table_references
+from mainstem.spark.pipeline.parts import Input, View
+from mainstem.spark.pipeline.problems import Problem, did_you_mean
 
-
-class Input(NamedTuple):
-    """A view that a step reads, as written, and where it is written."""
-
-    view: str
-    path: Path
-    inside: tuple[int, int] | None = None
-
-
-def sql_text(step: SqlStep, folder: FilePath) -> str:
-    """The query of a step, also from its file."""
-    if step.sql is not None:
-        return step.sql
-    return (folder / FilePath(step.sql_file or "").expanduser()).read_text(encoding="utf-8")
-
-
-def step_inputs(name: str, step: Step | Unread, folder: FilePath) -> list[Input]:
-    """The views that a step reads; nothing of a query that cannot be read."""
-    path: Path = ("steps", name)
-    if isinstance(step, SqlStep):
-        return _sql_inputs(path, step, folder)
-    if isinstance(step, JoinStep):
-        return [Input(view, (*path, "join", index)) for index, view in enumerate(step.join)]
-    if isinstance(step, PythonStep):
-        if isinstance(step.inputs, str):
-            return [Input(step.inputs, (*path, "from"))]
-        return [Input(view, (*path, "from", index)) for index, view in enumerate(step.inputs)]
-    if isinstance(step, Unread):
-        return []
-    return [Input(step.source, (*path, "from"))]
-
-
-def _sql_inputs(path: Path, step: SqlStep, folder: FilePath) -> list[Input]:
-    try:
-        text = sql_text(step, folder)
-        references = table_references(text)
-    except (OSError, UnicodeDecodeError, SqlError):
-        return []
-    where: Path = (*path, "sql" if step.sql is not None else "sql_file")
-    return [
-        Input(reference.name, where, line_and_column(text, reference.position))
-        for reference in references
-        if not reference.qualified
-    ]
+if TYPE_CHECKING:
+    from mainstem.spark.pipeline.model import Pipeline
 
 
 class Graph:
@@ -75,13 +22,15 @@ class Graph:
         self._by_lower: dict[str, str] = {}
         for name in (*pipeline.sources, *pipeline.steps):
             self._by_lower.setdefault(name.lower(), name)
-        self._written = {name: step_inputs(name, step, folder) for name, step in pipeline.steps.items()}
+        self._written = {
+            name: step.input_views(("steps", name), folder) for name, step in pipeline.steps.items()
+        }
 
     def view(self, name: str) -> str | None:
         """The view of that name, in the spelling of its definition."""
         return self._by_lower.get(name.lower())
 
-    def definition(self, name: str) -> Source | Step | Unread:
+    def definition(self, name: str) -> View:
         return self.pipeline.sources.get(name) or self.pipeline.steps[name]
 
     def inputs(self, name: str) -> list[str]:
@@ -153,13 +102,15 @@ class Graph:
 
     def streams(self, name: str) -> bool:
         """Whether rows keep coming into the view: a topic is among what it is made of."""
-        sources: Mapping[str, Source] = self.pipeline.sources
         return any(
-            isinstance(self.definition(view), Unread)
+            self.definition(view).is_stream
             or any(self.view(item.view) is None for item in self._written.get(view, ()))
-            or (view in sources and not isinstance(sources[view], FileSource))
             for view in self.upstream(name)
         )
+
+    def has_watermark(self, name: str) -> bool:
+        """Whether some view that this one is made of declares one."""
+        return any(self.definition(view).has_watermark for view in self.upstream(name))
 
     def readers(self, name: str) -> tuple[list[str], list[str]]:
         """The steps and the sinks that read a view."""
@@ -171,8 +122,3 @@ class Graph:
         """Views that no sink is made of."""
         used = {view for sink in self.pipeline.sinks.values() for view in self.upstream(sink.source)}
         return [name for name in self.order() if name not in used]
-
-
-def sink_kind(sink: Sink) -> str:
-    """`topic`, `parquet` and so on."""
-    return type(sink).KIND[0]

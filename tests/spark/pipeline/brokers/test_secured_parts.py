@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from mainstem.spark.pipeline import Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline import Decode, Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.brokers import samples
 from mainstem.spark.pipeline.brokers.offsets import OffsetsView
 from mainstem.spark.pipeline.brokers.source_client import read_options, source_client
 from mainstem.spark.pipeline.brokers.topics import check_topics, make_topics
-from mainstem.spark.pipeline.model import Decode
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.wire import WireError

@@ -131,6 +131,67 @@ def test_each_piece_is_told_at_its_place(found: Found, old: str, new: str, expec
     assert expected in problem
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("column: at, delay", "column: att, delay", ":8:25: sources.orders: there is no column 'att'"),
+        (
+            "column: at, delay",
+            "column: id, delay",
+            ":8:25: sources.orders: The event time `id` has",
+        ),
+    ],
+)
+def test_the_watermark_of_a_source(found: Found, old: str, new: str, expected: str) -> None:
+    (problem,) = found((old, new))
+    assert expected in problem
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("{watermark: att, delay: 1m, from: orders}", ":28:21: steps.made: there is no column 'att'"),
+        (
+            "{watermark: id, delay: 1m, from: orders}",
+            ":28:21: steps.made: The event time `id` has",
+        ),
+        (
+            "{deduplicate: [idd], from: orders}",
+            ":28:24: steps.made: orders has no column 'idd' -> did you mean id?",
+        ),
+        (
+            "{join: [orders, payments], on: [amount]}",
+            ":28:41: steps.made: payments has no column 'amount'",
+        ),
+    ],
+)
+def test_columns_that_a_step_needs(found: Found, step: str, expected: str) -> None:
+    (problem,) = found(("sinks:\n", f"  made: {step}\nsinks:\n"))
+    assert expected in problem
+
+
+PLAIN = "  plain: {topic: plain, decode: {schema: 'id BIGINT, at TIMESTAMP'}}\nsteps:\n"
+
+
+def test_an_outer_join_needs_watermarks(found: Found) -> None:
+    step = "  made: {join: [orders, plain], on: orders.id = plain.id, type: left, select: [orders.id]}\n"
+    replaced = ("steps:\n", PLAIN), ("sinks:\n", f"{step}sinks:\n")
+    (problem,) = found(*replaced, more="  t2: {from: made, topic: x}\n")
+    assert ":29:3: steps.made: Stream-stream LeftOuter join" in problem
+    assert problem.endswith("-> t2 writes it in append mode")
+
+
+def test_an_aggregate_without_a_watermark_cannot_be_appended(found: Found) -> None:
+    step = "  made: {from: plain, by: [id], aggregate: {n: count(*)}}\nsinks:\n"
+    sink = "  t2: {from: made, topic: x, mode: MODE}\n"
+    replaced = ("steps:\n", PLAIN), ("sinks:\n", step)
+    (problem,) = found(*replaced, more=sink.replace("MODE", "append"))
+    assert ":29:3: steps.made: " in problem
+    assert "not supported for streaming aggregations without watermark" in problem
+    assert problem.endswith("-> t2 writes it in append mode")
+    assert found(*replaced, more=sink.replace("MODE", "update")) == []
+
+
 def test_a_column_that_a_query_in_a_file_misspells(found: Found, tmp_path: Path) -> None:
     (tmp_path / "big.sql").write_text("\n SELECT * FROM orders\nWHERE amuont > 100\n")
     (problem,) = found(("SELECT * FROM orders WHERE amount > 100", "{sql_file: big.sql}"))

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mainstem.spark.pipeline.checking.checks import sql_pieces
 from mainstem.spark.pipeline.checking.spark_parser import complaint, syntax_problems
-from mainstem.spark.pipeline.checking.validate import SqlPiece, checked, readable, sql_pieces
+from mainstem.spark.pipeline.checking.validate import checked
 from mainstem.spark.pipeline.file.reader import parse
+from mainstem.spark.pipeline.parts import SqlPiece
 
 TEXT = """\
 pipeline: p
@@ -31,11 +33,11 @@ sinks:
 def test_each_mistake_is_found_at_its_place(spark: SparkSession) -> None:
     document = checked(parse(TEXT, "p.yaml"))
     assert document.pipeline is not None
-    found = syntax_problems(spark, readable(sql_pieces(document.pipeline, Path())))
+    found = syntax_problems(spark, sql_pieces(document.pipeline, Path()))
     assert [document.describe(problem) for problem in found] == [
+        "p.yaml:6:26: sources.orders: Syntax error at or near end of input",
         "p.yaml:11:10: steps.wrong: Syntax error at or near 'orders': extra input 'orders'",
         "p.yaml:12:51: steps.totals: Syntax error at or near '='",
-        "p.yaml:6:26: sources.orders: Syntax error at or near end of input",
         "p.yaml:14:57: sinks.out: Syntax error at or near 'b': extra input 'b'",
     ]
 
@@ -46,8 +48,8 @@ def test_a_mistake_in_a_file_has_its_place_there(spark: SparkSession, tmp_path: 
     text = TEXT.replace("  wrong: |\n    SELECT id\n    FORM orders\n", "  wrong: {sql_file: wrong.sql}\n")
     document = checked(parse(text, "p.yaml"))
     assert document.pipeline is not None
-    found = syntax_problems(spark, readable(sql_pieces(document.pipeline, tmp_path)))
-    assert document.describe(found[0]) == (
+    found = syntax_problems(spark, sql_pieces(document.pipeline, tmp_path))
+    assert document.describe(found[1]) == (
         "p.yaml:9:21: steps.wrong: wrong.sql:4:8: Syntax error at or near 'orders': extra input 'orders'"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.spark.pipeline import Pipeline, TopicSink, TopicSource
+from mainstem.spark.pipeline import Pipeline, StatefulStep, TopicSink, TopicSource
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.running.package import archive_settings, build_archive
 from mainstem.spark.pipeline.running.session import settings, worker_environment
@@ -20,9 +20,9 @@ def test_settings() -> None:
     assert "spark.sql.shuffle.partitions" not in settings("spark://host:7077", {})
     given = settings("local[4]", {"spark.sql.shuffle.partitions": "9", "spark.ui.enabled": "true"})
     assert (given["spark.sql.shuffle.partitions"], given["spark.ui.enabled"]) == ("9", "true")
-    assert (
-        "RocksDB" in settings("local[1]", {}, stateful=True)["spark.sql.streaming.stateStore.providerClass"]
-    )
+    stateful = StatefulStep(source="v", stateful=dict, by=["id"], schema="n INT")
+    provider = settings("local[1]", {}, [stateful])["spark.sql.streaming.stateStore.providerClass"]
+    assert provider.endswith("RocksDBStateStoreProvider")
 
 
 def test_workers_use_our_interpreter_unless_another_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,9 @@ from mainstem.spark.pipeline.brokers.offsets import OffsetsView
 from mainstem.spark.pipeline.brokers.source_client import read_options
 from mainstem.spark.pipeline.brokers.topics import topic_readers
 from mainstem.spark.pipeline.metrics.progress import QueryProgress, TopicLag, common_positions
-from mainstem.spark.pipeline.model import Pipeline, TopicSource
+from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.places import Places
+from mainstem.spark.pipeline.sources.topic import TopicSource
 from mainstem.wire import WireError
 
 INTERVAL_S = 1.0

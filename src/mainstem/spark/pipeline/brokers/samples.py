@@ -7,15 +7,15 @@ from pathlib import Path as FilePath
 
 from mainstem.spark.pipeline.brokers.source_client import source_client
 from mainstem.spark.pipeline.file.reader import Document
-from mainstem.spark.pipeline.model import Pipeline, TopicSource
+from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.schemas import ddl
-from mainstem.spark.pipeline.schemas.definitions import Definition, definition
-from mainstem.spark.pipeline.schemas.inference import CannotInfer, infer_csv, infer_json
+from mainstem.spark.pipeline.schemas.definitions import Definition
+from mainstem.spark.pipeline.schemas.inference import CannotInfer
+from mainstem.spark.pipeline.sources.topic import TopicSource
 from mainstem.spark.source.client import Client
 from mainstem.spark.source.partitions import EARLIEST, LATEST
-from mainstem.spark.source.patterns import matches
 from mainstem.spark.source.planning import OffsetRange
 
 
@@ -28,7 +28,7 @@ def definitions(document: Document, places: Places) -> dict[str, Definition]:
     for name, source in pipeline.sources.items():
         if not isinstance(source, TopicSource):
             continue
-        given = definition(source.decode, document.folder)
+        given = source.decode.definition(document.folder)
         found[name] = given if given is not None else _inferred(pipeline, name, source, places)
     return found
 
@@ -40,10 +40,7 @@ def _inferred(pipeline: Pipeline, name: str, source: TopicSource, places: Places
     try:
         with source_client(pipeline, name, source, places) as client:
             values = sample(client, source, source.decode.infer or 1000)
-        if source.decode.framing == "confluent":
-            values = [value[5:] for value in values]
-        delimiter = str(source.decode.options.get("sep", source.decode.options.get("delimiter", ",")))
-        columns = infer_json(values) if source.decode.format == "json" else infer_csv(values, delimiter)
+        columns = source.decode.infer_columns(values)
     except CannotInfer as error:
         hint = "give a schema, or start again when there are records"
         raise PipelineError([Problem(("sources", name, "decode", "infer"), str(error), hint)]) from None
@@ -70,7 +67,7 @@ def sample(client: Client, source: TopicSource, count: int) -> list[bytes]:
     """The newest values of a source's topics, about `count` of them."""
     topics = source.names
     if source.pattern is not None:
-        topics = [topic for topic in client.topics(None) if matches(source.pattern, topic)]
+        topics = [topic for topic in client.topics(None) if source.reads(topic)]
     return newest_values(client, topics, count)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mainstem.spark.pipeline.brokers.connector_options import reader_options
-from mainstem.spark.pipeline.model import Pipeline, TopicSource
+from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
+from mainstem.spark.pipeline.sources.topic import TopicSource
 from mainstem.spark.source.client import Client, open_client
 from mainstem.spark.source.errors import OptionError, ReadError
 from mainstem.spark.source.options import ReadOptions, parse_options
@@ -20,7 +20,7 @@ from mainstem.wire import WireError
 
 def read_options(pipeline: Pipeline, source: TopicSource, places: Places) -> ReadOptions:
     """As the source's stream has them."""
-    return parse_options(reader_options(pipeline, source, places), "stream")
+    return parse_options(source.reader_options(pipeline, places), "stream")
 
 
 @contextmanager

@@ -15,22 +15,21 @@ from mainstem.protocol.apis.k19_create_topics import (
     CreateTopicsRequest,
 )
 from mainstem.protocol.errors import ErrorCode
-from mainstem.spark.pipeline.brokers.connector_options import sink_options
 from mainstem.spark.pipeline.brokers.source_client import source_client
 from mainstem.spark.pipeline.dead_letters.headers import bytes_max
-from mainstem.spark.pipeline.model import Pipeline, TopicSink, TopicSource
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
+from mainstem.spark.pipeline.sinks.topic import TopicSink
+from mainstem.spark.pipeline.sources.topic import TopicSource
 from mainstem.spark.sink.errors import SinkError
 from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.options import parse as parse_sink
-from mainstem.spark.source.patterns import matches
 from mainstem.wire import (
     ClientOptions,
     Cluster,
     InvalidOption,
-    KafkaRefusal,
     UnsupportedOption,
     WireError,
     from_kafka_options,
@@ -77,7 +76,7 @@ def make_topics(pipeline: Pipeline, places: Places) -> list[str]:
     created: list[str] = []
     for name, sink in pipeline.sinks.items():
         if isinstance(sink, TopicSink):
-            options = sink_options(pipeline, sink, places, places.checkpoint_of(name))
+            options = sink.options_of(pipeline, places, places.checkpoint_of(name))
             created += _made_for_sink(sink.topic, parse_sink(options, streaming=True))
     dead_letters = pipeline.dead_letters
     if dead_letters is not None:
@@ -135,17 +134,6 @@ def topic_readers(
     found: dict[str, set[str]] = defaultdict(set)
     for topic in topics:
         for name, source in sources.items():
-            if topic in source.names or (source.pattern is not None and matches(source.pattern, topic)):
+            if source.reads(topic):
                 found[topic] |= readers.get(name, set())
     return dict(found)
-
-
-__all__ = [
-    "KafkaRefusal",
-    "WireError",
-    "check_topics",
-    "cluster",
-    "create_topics",
-    "make_topics",
-    "topic_readers",
-]

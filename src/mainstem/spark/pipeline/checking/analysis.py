@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mainstem.spark.datasource import record_schema
-from mainstem.spark.pipeline import analysis_sinks, analysis_steps, source_views
-from mainstem.spark.pipeline.checking.refusals import refused
+from mainstem.spark.pipeline.checking.refusals import brief
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import AggregateStep, Pipeline, Step, TopicSource
+from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem
-from mainstem.spark.pipeline.running.views import Read, Views, build
+from mainstem.spark.pipeline.running.context import BuildContext, ReadRecords
+from mainstem.spark.pipeline.running.views import Views, build, path_of
 from mainstem.spark.pipeline.schemas.definitions import Definition
+from mainstem.spark.pipeline.sinks.sink import Sink
 
 
 def no_records(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
@@ -36,18 +36,16 @@ def analyse(
     document: Document,
     places: Places,
     definitions: Mapping[str, Definition],
-    read: Read = no_records,
+    read_records: ReadRecords = no_records,
 ) -> Views:
     """Every view; PipelineError with all that Spark has against the sources, the steps and the sinks."""
-    pipeline = document.pipeline
-    assert pipeline is not None
     built: list[Problem] = []
     views: Views | None = None
     try:
-        views = build(spark, document, places, definitions, read)
+        views = build(spark, document, places, definitions, read_records)
     except PipelineError as error:
         built = error.problems
-    problems = _Pieces(spark, document, definitions, built).problems()
+    problems = _Pieces(spark, document, places, definitions, built).problems()
     if problems or views is None:
         raise PipelineError(problems)
     return views
@@ -60,13 +58,15 @@ class _Pieces:
         self,
         spark: SparkSession,
         document: Document,
+        places: Places,
         definitions: Mapping[str, Definition],
         built: list[Problem],
     ) -> None:
         assert document.pipeline is not None
         self._spark = spark
-        self._document = document
+        self._folder = document.folder
         self._pipeline: Pipeline = document.pipeline
+        self._places = places
         self._definitions = definitions
         self._built = built
         self._graph = Graph(self._pipeline, document.folder)
@@ -80,48 +80,57 @@ class _Pieces:
     def problems(self) -> list[Problem]:
         found: list[Problem] = []
         for name in self._graph.order():
-            of_view: list[Problem] = []
-            if all(view in self._frames for view in self._graph.inputs(name)):
-                of_view = self._of_view(name)
-                found += of_view
-            if of_view or any(view not in self._frames for view in self._graph.inputs(name)):
+            is_known = all(view in self._frames for view in self._graph.inputs(name))
+            of_view = self._of_view(name) if is_known else []
+            found += of_view
+            if of_view or not is_known:
                 self._frames.pop(name, None)  # what is made of it is not asked about
         for name, sink in self._pipeline.sinks.items():
             view = self._graph.view(sink.source)
             if view in self._frames:
-                found += analysis_sinks.problems(
-                    self._spark, name, sink, view, self._frames, self._graph, self._document.folder
-                )
+                found += sink.analyse(("sinks", name), self._frames[view], self._folder)
+                found += self._of_mode(name, sink, view)
         return list(dict.fromkeys(found))
 
     def _of_view(self, name: str) -> list[Problem]:
         """Rather what its pieces show than what was said of the whole."""
-        part = self._graph.definition(name)
         whole = [problem for problem in self._built if problem.path[1:2] == (name,)]
-        found: list[Problem] = []
-        if isinstance(part, TopicSource) and part.require:
-            found = list(self._rules(name, part))
-        elif isinstance(part, Step) and (whole or isinstance(part, AggregateStep)):
-            inputs = {view.lower(): self._frames[view] for view in self._graph.inputs(name)}
-            maker = analysis_steps.Maker(self._spark, name, inputs, self._document.folder)
-            found = list(analysis_steps.problems(maker, part, is_refused=bool(whole)))
-        return found or whole
+        context = BuildContext(
+            self._spark,
+            path_of(name, self._pipeline),
+            self._pipeline,
+            self._places,
+            self._folder,
+            {view.lower(): self._frames[view] for view in self._graph.inputs(name)},
+            no_records,
+            self._definitions.get(name),
+        )
+        return list(self._graph.definition(name).analyse(context, is_refused=bool(whole))) or whole
 
-    def _rules(self, name: str, source: TopicSource) -> Iterator[Problem]:
-        bare = msgspec.structs.replace(source, require={})
-        try:
-            records = no_records(self._spark, {})
-            rows = source_views.stage(records, name, bare, self._definitions[name]).staged
-        except PySparkException:
-            return  # it is not the rules
-        for rule, condition in source.require.items():
-            path = ("sources", name, "require", rule)
-            try:
-                kind = rows.selectExpr(condition).schema.fields[0].dataType.simpleString()
-            except PySparkException as error:
-                yield refused(error, path)
+    def _of_mode(self, name: str, sink: Sink, view: str) -> Iterator[Problem]:
+        """What a stream cannot do in an output mode, said of the first step that does it."""
+        mode = sink.output_mode
+        said = self._unsupported(view, mode)
+        if said is None:
+            return
+        for step in self._graph.upstream(view):
+            inputs = self._graph.inputs(step)
+            if not inputs or self._unsupported(step, mode) is None:
                 continue
-            if kind != "boolean":
-                yield Problem(
-                    path, f"this is {kind}, not a condition", "compare it, so that it is true or false"
-                )
+            streams = [other for other in inputs if self._graph.streams(other)]
+            if mode != "complete" and all(self._unsupported(other, mode) is None for other in streams):
+                yield Problem(("steps", step), said, f"{name} writes it in {mode} mode", at_key=True)
+                return
+        yield Problem(("sinks", name, "mode" if hasattr(sink, "mode") else "from"), said)
+
+    def _unsupported(self, view: str, mode: str) -> str | None:
+        """What Spark would say when a query of this view is started."""
+        jvm = self._spark._jvm
+        assert jvm is not None
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        wanted = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+        try:
+            checker.checkForStreaming(self._frames[view]._jdf.queryExecution().analyzed(), wanted)
+        except PySparkException as error:
+            return brief(error).rstrip(".")
+        return None

@@ -17,16 +17,16 @@ import msgspec
 
 from mainstem.spark.pipeline.brokers import samples
 from mainstem.spark.pipeline.checking import spark_parser
-from mainstem.spark.pipeline.checking.validate import readable, sql_pieces
+from mainstem.spark.pipeline.checking.checks import sql_pieces
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import Pipeline, StatefulStep, TopicSource, Unread
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import Unread, as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
 from mainstem.spark.pipeline.running import session
-from mainstem.spark.pipeline.schemas import definitions
-from mainstem.spark.pipeline.schemas.definitions import Definition
+from mainstem.spark.pipeline.schemas.definitions import Definition, SchemaError
+from mainstem.spark.pipeline.sources.topic import TopicSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,8 @@ def checks_of(spark: SparkSession, document: Document) -> SparkChecks:
     """The same, of a Spark that runs already."""
     pipeline = document.pipeline
     assert pipeline is not None
-    pieces = readable(sql_pieces(pipeline, document.folder))
+    told = {problem.path for problem in document.problems}
+    pieces = (piece for piece in sql_pieces(pipeline, document.folder) if piece.path not in told)
     syntax = spark_parser.syntax_problems(spark, pieces)
     places = Places(pipeline, document.folder)
     definitions, unknown = _definitions(document, pipeline, places)
@@ -91,8 +92,7 @@ def analysed(
 @contextmanager
 def _session(document: Document, pipeline: Pipeline) -> Iterator[SparkSession]:
     given = {key: value for key, value in as_text(pipeline.spark).items() if key != "spark.master"}
-    stateful = any(isinstance(step, StatefulStep) for step in pipeline.steps.values())
-    settings = session.settings(_MASTER, _QUICK_START | given, stateful=stateful)
+    settings = session.settings(_MASTER, _QUICK_START | given, pipeline.steps.values())
     with tempfile.TemporaryDirectory() as folder:
         log = FilePath(folder) / "spark.log"
         try:
@@ -116,8 +116,8 @@ def _definitions(
         if not isinstance(source, TopicSource):
             continue
         try:
-            given = definitions.definition(source.decode, document.folder) or samples.kept(places, name)
-        except definitions.SchemaError:
+            given = source.decode.definition(document.folder) or samples.kept(places, name)
+        except SchemaError:
             continue  # it is said already
         if given is None:
             unknown.append(name)

@@ -1,7 +1,7 @@
 """Finds the mistakes in a pipeline that its form does not show: names, files, schemas, times, settings.
 
-Everything here runs without Spark and without a broker. Each function looks at one kind of part and yields
-its problems; `check` collects them all, so that one run shows every mistake.
+Everything here runs without Spark and without a broker; what Spark's analyser finds is left to it. Each part
+yields its own problems; `check` collects them all, so that one run shows every mistake.
 """
 
 from __future__ import annotations
@@ -10,44 +10,46 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from mainstem.spark.pipeline import checks_sinks, checks_steps, times
-from mainstem.spark.pipeline.checking import options as checks_options
-from mainstem.spark.pipeline.checking.rules import (
-    Context,
-    bad_bootstrap,
-    bad_expression,
-    bad_span,
-    bad_topic,
-    missing_column,
-)
-from mainstem.spark.pipeline.checks_decode import check_decode
-from mainstem.spark.pipeline.columns import known_columns
+from mainstem.spark.pipeline import sql_tokens
+from mainstem.spark.pipeline.checking.options import check_options
+from mainstem.spark.pipeline.checking.rules import CheckContext, bad_bootstrap, bad_topic, bad_trigger
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import DeadLetters, FileSource, Pipeline, TopicSource, Watermark
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import SqlPiece
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.schemas import definitions
 
 _VIEW_NAME = re.compile(r"[A-Za-z_]\w*")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_FILE_ENDINGS = {".csv", ".json", ".jsonl", ".parquet", ".orc", ".txt"}
 
 
 def check(pipeline: Pipeline, folder: FilePath) -> list[Problem]:
     """Every mistake in a pipeline whose files are looked for in `folder`."""
     graph = Graph(pipeline, folder)
-    context = Context(pipeline, folder, graph, known_columns(graph, folder))
-    found = [*_whole(pipeline), *_names(pipeline)]
-    for name, source in pipeline.sources.items():
-        path: Path = ("sources", name)
-        found += _file_source(source, path, folder) if isinstance(source, FileSource) else ()
-        found += _topic_source(source, path, context) if isinstance(source, TopicSource) else ()
-    for name, step in pipeline.steps.items():
-        found += checks_steps.check_step(name, step, context)
-    for name, sink in pipeline.sinks.items():
-        found += checks_sinks.check_sink(name, sink, context)
-    found += checks_sinks.check_together(context)
-    found += checks_options.check_options(context)
+    context = CheckContext(pipeline, folder, graph)
+    found = [*_whole(pipeline), *_names(pipeline), *_sinks(context)]
+    for section in ("sources", "steps", "sinks"):
+        for name, part in getattr(pipeline, section).items():
+            found += part.check((section, name), context)
+    for piece in sql_pieces(pipeline, folder):
+        found += _bad_sql(piece)
+    found += check_options(context)
     return [*found, *graph.problems()]
+
+
+def sql_pieces(pipeline: Pipeline, folder: FilePath) -> Iterator[SqlPiece]:
+    """Every SQL text in a pipeline."""
+    for section in ("sources", "steps", "sinks"):
+        for name, part in getattr(pipeline, section).items():
+            yield from part.sql_pieces((section, name), folder)
+
+
+def _bad_sql(piece: SqlPiece) -> Iterator[Problem]:
+    """What can be said without Spark's parser: whether quotes and brackets close."""
+    try:
+        sql_tokens.check(piece.text)
+    except sql_tokens.SqlError as error:
+        inside = sql_tokens.line_and_column(piece.text, error.position)
+        yield Problem(piece.path, f"this is no SQL: {error.message}", inside=inside)
 
 
 def _whole(pipeline: Pipeline) -> Iterator[Problem]:
@@ -58,18 +60,11 @@ def _whole(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(("sources",), "there are no sources", "a pipeline reads at least one topic")
     if not pipeline.sinks:
         yield Problem(("sinks",), "there are no sinks", "a pipeline writes at least one view somewhere")
-    if pipeline.bootstrap is not None:
-        yield from bad_bootstrap(pipeline.bootstrap, ("bootstrap",))
-    if pipeline.trigger is not None and times.trigger(pipeline.trigger) is None:
-        yield Problem(
-            ("trigger",),
-            f"{pipeline.trigger!r} is no trigger",
-            "use a time between batches such as `5 seconds`, or `available now`",
-        )
-    if isinstance(pipeline.dead_letters, DeadLetters):
+    yield from bad_bootstrap(pipeline.bootstrap, ("bootstrap",))
+    yield from bad_trigger(pipeline.trigger, ("trigger",))
+    if pipeline.dead_letters is not None:
         yield from bad_topic(pipeline.dead_letters.topic, ("dead_letters",))
-        if pipeline.dead_letters.bootstrap is not None:
-            yield from bad_bootstrap(pipeline.dead_letters.bootstrap, ("dead_letters", "bootstrap"))
+        yield from bad_bootstrap(pipeline.dead_letters.bootstrap, ("dead_letters", "bootstrap"))
     for key in pipeline.kafka:
         if key.startswith("kafka."):
             yield Problem(("kafka", key), "leave the prefix kafka. out here", f"write {key[6:]}", at_key=True)
@@ -100,69 +95,17 @@ def _names(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(("sinks", name), message, "name it otherwise", at_key=True)
 
 
-def _file_source(source: FileSource, path: Path, folder: FilePath) -> Iterator[Problem]:
-    if "://" not in source.file:
-        place = folder / FilePath(source.file).expanduser()
-        if not place.exists() and not any(mark in source.file for mark in "*?["):
-            yield Problem((*path, "file"), f"there is no {source.file}")
-    if source.format is None and FilePath(source.file).suffix.lower() not in _FILE_ENDINGS:
-        hint = "add format: csv, json, parquet, orc or text"
-        yield Problem((*path, "file"), f"the format of {source.file} cannot be told by its name", hint)
-    if source.schema is not None:
-        try:
-            definitions.parse_ddl(source.schema, "schema")
-        except definitions.SchemaError as error:
-            yield Problem((*path, "schema"), str(error), error.hint, error.inside)
-
-
-def _topic_source(source: TopicSource, path: Path, context: Context) -> Iterator[Problem]:
-    yield from _subscription(source, path)
-    if source.bootstrap is not None:
-        yield from bad_bootstrap(source.bootstrap, (*path, "bootstrap"))
-    if source.start not in ("earliest", "latest") and times.point_ms(source.start) is None:
-        hint = "use earliest, latest or a time such as 2026-01-31T12:00:00Z"
-        yield Problem((*path, "from"), f"{source.start!r} is no place to start", hint)
-    if source.rate is not None and source.rate < 1:
-        yield Problem((*path, "rate"), "at least one record must be read in a batch")
-    if source.on_error == "dead_letter" and context.pipeline.dead_letters is None:
-        hint = "add dead_letters: TOPIC at the top"
-        yield Problem((*path, "on_error"), "there is no topic for dead letters", hint)
-    yield from check_decode(source.decode, (*path, "decode"), context.folder)
-    yield from _required(source, path)
-    yield from _metadata(source, path)
-    if isinstance(source.watermark, Watermark):
-        where: Path = (*path, "watermark")
-        yield from bad_span(source.watermark.delay, (*where, "delay"))
-        yield from missing_column(source.watermark.column, path[1], (*where, "column"), context, time=True)
-
-
-def _subscription(source: TopicSource, path: Path) -> Iterator[Problem]:
-    given = [name for name in ("topic", "topics", "pattern") if getattr(source, name) is not None]
-    if len(given) > 1:
-        yield Problem((*path, given[1]), f"{' and '.join(given)} exclude each other", at_key=True)
-    if source.topic is not None:
-        yield from bad_topic(source.topic, (*path, "topic"))
-    for index, topic in enumerate(source.topics or ()):
-        yield from bad_topic(topic, (*path, "topics", index))
-    if source.topics == []:
-        yield Problem((*path, "topics"), "the list is empty")
-    if source.pattern is not None:
-        try:
-            re.compile(source.pattern)
-        except re.error as error:
-            yield Problem((*path, "pattern"), f"this is no regular expression: {error}")
-
-
-def _required(source: TopicSource, path: Path) -> Iterator[Problem]:
-    for name, condition in source.require.items():
-        yield from bad_expression(condition, (*path, "require", name))
-    if source.require and source.decode.format == "raw":
-        yield Problem(
-            (*path, "require"), "rules need decoded values", "add decode with a format and a schema"
-        )
-
-
-def _metadata(source: TopicSource, path: Path) -> Iterator[Problem]:
-    for index, name in enumerate(source.metadata):
-        if name in source.metadata[:index]:
-            yield Problem((*path, "metadata", index), f"{name} is there twice")
+def _sinks(context: CheckContext) -> Iterator[Problem]:
+    """What holds for every sink, and for those that would write into each other."""
+    places: dict[tuple[str, str], str] = {}
+    for name, sink in context.pipeline.sinks.items():
+        yield from bad_trigger(sink.trigger, ("sinks", name, "trigger"))
+        if context.graph.view(sink.source) is not None and not context.graph.streams(sink.source):
+            message = f"{sink.source} comes from files only, nothing streams into it"
+            yield Problem(("sinks", name, "from"), message, "join it with a view of a topic")
+        if sink.place is not None:
+            kind = sink.KIND[0]
+            if (kind, sink.place) in places:
+                message = f"{places[kind, sink.place]} writes there already"
+                yield Problem(("sinks", name, kind), message, "give each its own place")
+            places[kind, sink.place] = name

@@ -17,13 +17,16 @@ from mainstem.spark.librdkafka_options import (
     sasl_mechanism,
     without_security,
 )
-from mainstem.spark.pipeline import times
-from mainstem.spark.pipeline.brokers.connector_options import client_options, reader_options, writer_options
-from mainstem.spark.pipeline.checking.rules import Context
-from mainstem.spark.pipeline.model import DeadLetters, Pipeline, TopicSink, TopicSource
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.brokers.connector_options import client_options, writer_options
+from mainstem.spark.pipeline.checking.rules import CheckContext
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.sinks import topic as topic_sink
+from mainstem.spark.pipeline.sinks.topic import TopicSink
+from mainstem.spark.pipeline.sources import topic as topic_source
+from mainstem.spark.pipeline.sources.topic import TopicSource
 from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.sink.options import parse as parse_sink
 from mainstem.spark.source.errors import OptionError
@@ -31,22 +34,6 @@ from mainstem.spark.source.options import parse_options
 from mainstem.wire import UnsupportedOption, WireError, from_kafka_options
 
 _PREFIX = "kafka."
-_SOURCE_KEYS = {
-    "subscribe": "topic or topics",
-    "subscribepattern": "pattern",
-    "startingoffsets": "from",
-    "startingtimestamp": "from",
-    "maxoffsetspertrigger": "rate",
-    "failondataloss": "fail_on_data_loss",
-    "kafka.bootstrap.servers": "bootstrap",
-    "includeheaders": "metadata: [headers]",
-}
-_SINK_KEYS = {
-    "topic": "topic",
-    "exactlyonce": "exactly_once",
-    "checkpointlocation": "checkpoint at the top",
-    "kafka.bootstrap.servers": "bootstrap",
-}
 # Where no option is at fault; the addresses have checks of their own.
 _ANYWHERE = "localhost:9092"
 _SECURITY = ("security.protocol", "sasl.mechanism", "sasl.mechanisms")
@@ -55,7 +42,7 @@ _SECURED = tuple(f"{_PREFIX}{each}" for each in SECURITY_PREFIXES)
 Ask = Callable[[Mapping[str, str]], object]
 
 
-def check_options(context: Context) -> Iterator[Problem]:
+def check_options(context: CheckContext) -> Iterator[Problem]:
     """Every option of a source, a sink and the clients that would be refused when the pipeline runs."""
     pipeline = context.pipeline
     # Those are said to be wrong elsewhere.
@@ -64,35 +51,33 @@ def check_options(context: Context) -> Iterator[Problem]:
     for name, source in pipeline.sources.items():
         if isinstance(source, TopicSource):
             path: Path = ("sources", name)
-            yield from _own_keys(source.options, _SOURCE_KEYS, (*path, "options"), told)
+            yield from _own_keys(source.options, topic_source.OWN_KEYS, (*path, "options"), told)
             if (given := _source_options(pipeline, source, places)) is not None:
                 yield from _Refusals(given, _origins(pipeline, source.options, path), path, told).of(_read)
     for name, sink in pipeline.sinks.items():
         if isinstance(sink, TopicSink):
             path = ("sinks", name)
-            yield from _own_keys(sink.options, _SINK_KEYS, (*path, "options"), told)
+            yield from _own_keys(sink.options, topic_sink.OWN_KEYS, (*path, "options"), told)
             given = _writer(pipeline, sink.topic, places, exactly_once=sink.exactly_once)
             given |= as_text(sink.options)
             yield from _Refusals(given, _origins(pipeline, sink.options, path), path, told).of(_write)
     given = {"kafka.bootstrap.servers": _ANYWHERE} | client_options(pipeline)
     yield from _Refusals(given, _origins(pipeline, {}, ()), ("kafka",), told).of(_own_client)
-    dead_letters = pipeline.dead_letters
-    if isinstance(dead_letters, DeadLetters):
-        given = _writer(pipeline, dead_letters.topic, places, exactly_once=True)
+    if pipeline.dead_letters is not None:
+        given = _writer(pipeline, pipeline.dead_letters.topic, places, exactly_once=True)
         yield from _Refusals(given, _origins(pipeline, {}, ()), ("dead_letters",), told).of(_write)
 
 
 def _source_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str] | None:
     """None where its own keys are wrong already; that is said elsewhere."""
     given = [*source.names, source.pattern]
-    is_start = source.start in ("earliest", "latest") or times.point_ms(source.start) is not None
-    if not any(given) or not is_start or (source.rate is not None and source.rate < 1):
+    if not any(given) or not source.has_start or (source.rate is not None and source.rate < 1):
         return None
     try:
         re.compile(source.pattern or "")
     except re.error:
         return None
-    return reader_options(pipeline, source, places) | {"kafka.bootstrap.servers": _ANYWHERE}
+    return source.reader_options(pipeline, places) | {"kafka.bootstrap.servers": _ANYWHERE}
 
 
 def _writer(pipeline: Pipeline, topic: str, places: Places, *, exactly_once: bool) -> dict[str, str]:

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mainstem.spark.pipeline.checking.validate import SqlPiece
+from mainstem.spark.pipeline.parts import SqlPiece
 from mainstem.spark.pipeline.problems import Problem
 from mainstem.spark.pipeline.sql_tokens import place_with_blanks
 

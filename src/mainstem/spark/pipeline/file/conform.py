@@ -1,4 +1,4 @@
-"""Makes the classes of `model` from plain data, and finds everything in the data that does not fit them.
+"""Makes the declared classes from plain data, and finds everything in the data that does not fit them.
 
 The data is what a YAML file holds (with its scalars wrapped in `Written`, so that their text is known) or
 what a Python file built. Nothing is raised: each misfit becomes a problem with the path to it.
@@ -14,8 +14,13 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 import msgspec
 
 from mainstem.nearest import nearest_name
-from mainstem.spark.pipeline.model import Part, Pipeline, Unread
+from mainstem.spark.pipeline import sinks, sources, steps
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import Part, Unread
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
+from mainstem.spark.pipeline.sinks.sink import Sink
+from mainstem.spark.pipeline.sources.source import Source
+from mainstem.spark.pipeline.steps.step import Step
 
 
 class Written(NamedTuple):
@@ -32,6 +37,12 @@ class _Misfit:
 MISFIT = _Misfit()
 # The parts that others name.
 _VIEWS: tuple[Path, ...] = (("sources",), ("steps",))
+# The classes that may stand where one of these bases is wanted.
+_KINDS: dict[type[Part], tuple[type[Part], ...]] = {
+    Source: sources.KINDS,
+    Step: steps.KINDS,
+    Sink: sinks.KINDS,
+}
 _TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -76,6 +87,8 @@ class _Conformer:
             return self._list(value, get_args(wanted)[0], path)
         if origin is dict:
             return self._dict(value, get_args(wanted)[1], path)
+        if wanted in _KINDS:
+            return self._one_of(value, _KINDS[wanted], path)
         if isinstance(wanted, type) and issubclass(wanted, Part):
             return self.part(value, wanted, path)
         return self._scalar(value, wanted, path)
@@ -86,8 +99,6 @@ class _Conformer:
         members = tuple(member for member in members if member is not type(None))
         if len(members) == 1:
             return self.value(value, members[0], path)
-        if all(isinstance(member, type) and issubclass(member, Part) for member in members):
-            return self._one_of(value, members, path)
         is_sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes | Written)
         for member in members:
             if is_sequence and get_origin(member) is list:

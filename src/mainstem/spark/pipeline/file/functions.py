@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from mainstem.spark.pipeline.file.imports import import_file, make_importable
-from mainstem.spark.pipeline.model import Function
+from mainstem.spark.pipeline.parts import Function
 from mainstem.spark.pipeline.problems import did_you_mean
 
 # In a checkout of this project, its own modules may be below the pipeline's folder.

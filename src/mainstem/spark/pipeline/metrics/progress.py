@@ -13,7 +13,10 @@ from mainstem.protocol.resources import TopicPartition
 
 # The source of a pipeline that reads topics with these names.
 SourceOf = Callable[[list[str]], str]
+# What Spark is asked to count in each batch.
 ROWS = "rows"
+# The name of a query for dead letters starts so; the source's follows.
+DEAD_LETTERS = "dead-letters."
 
 
 class QueryMetrics(msgspec.Struct):
@@ -66,7 +69,7 @@ class Snapshot(msgspec.Struct):
 
 
 def is_dead_letters(query: str) -> bool:
-    return query.startswith("dead-letters.")
+    return query.startswith(DEAD_LETTERS)
 
 
 @dataclass

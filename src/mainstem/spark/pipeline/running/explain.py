@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mainstem.spark.pipeline.brokers import samples
 from mainstem.spark.pipeline.file.reader import Document
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.running import session
 

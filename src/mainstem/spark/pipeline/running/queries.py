@@ -8,42 +8,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from mainstem.spark.pipeline import database_table, lake_tables, times, topic_output
-from mainstem.spark.pipeline.addresses import database
-from mainstem.spark.pipeline.brokers.connector_options import sink_options, writer_options
+from mainstem.spark.pipeline import times
+from mainstem.spark.pipeline.brokers.connector_options import writer_options
 from mainstem.spark.pipeline.dead_letters.headers import bytes_max
-from mainstem.spark.pipeline.file import functions
+from mainstem.spark.pipeline.dead_letters.records import dead_letter_records
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import (
-    ConsoleSink,
-    DeltaSink,
-    IcebergSink,
-    JdbcSink,
-    ParquetSink,
-    Pipeline,
-    PythonSink,
-    Sink,
-    TopicSink,
-)
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.metrics.progress import DEAD_LETTERS
+from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.spark.pipeline.running.failures import failed
-from mainstem.spark.pipeline.running.views import Views, error_policy, refusal
-from mainstem.spark.pipeline.source_views import bad_rows
+from mainstem.spark.pipeline.running.views import Views, refusal
+from mainstem.spark.pipeline.sinks.sink import WriteContext, counted
 
-DEAD_LETTERS = "dead-letters."
-ROWS = "rows"
 _FIRST_BATCH_S = 20.0
 _POLL_S = 0.05
 Show = Callable[[str, DataFrame, int], None]
@@ -73,12 +58,11 @@ def _wait_for_first_batch(query: StreamingQuery) -> None:
         time.sleep(_POLL_S)
 
 
-class Outputs:
+class QueryStarter:
     """The queries of one run."""
 
     def __init__(
         self,
-        spark: SparkSession,
         document: Document,
         places: Places,
         views: Views,
@@ -87,7 +71,6 @@ class Outputs:
         show: Show,
     ) -> None:
         assert document.pipeline is not None
-        self._spark = spark
         self._document = document
         self._pipeline: Pipeline = document.pipeline
         self._places = places
@@ -125,53 +108,39 @@ class Outputs:
         """Start a query, also again after it has failed."""
         if name.startswith(DEAD_LETTERS):
             return self._start_dead_letters(name.removeprefix(DEAD_LETTERS))
-        return self._start(name, self._pipeline.sinks[name])
+        return self._start_sink(name)
 
     def _dead_letter_sources(self) -> list[str]:
         used = {view for sink in self._pipeline.sinks.values() for view in self._graph.upstream(sink.source)}
         return [
             name
-            for name, frame in self._views.sources.items()
-            if name in used
-            and frame.source.decode.format != "raw"
-            and error_policy(self._pipeline, frame.source) == "dead_letter"
+            for name, frames in self._views.sources.items()
+            if name in used and frames.dead_letters is not None
         ]
 
     def _start_dead_letters(self, name: str) -> StreamingQuery:
         query = DEAD_LETTERS + name
-        dead_letters = self._pipeline.dead_letters
+        dead_letters, bad_rows = self._pipeline.dead_letters, self._views.sources[name].dead_letters
         assert dead_letters is not None
-        bad = topic_output.dead_letters(bad_rows(self._views.sources[name]), self._pipeline.name, name)
-        checkpoint = self._places.checkpoint_of(query)
+        assert bad_rows is not None
+        records = dead_letter_records(bad_rows(), self._pipeline.name, name)
         options = writer_options(
             self._pipeline,
             dead_letters.topic,
             dead_letters.bootstrap,
             self._places,
             exactly_once=True,
-            checkpoint=checkpoint,
+            checkpoint=self._places.checkpoint_of(query),
         )
         options["kafka.max.request.size"] = str(bytes_max(self._pipeline.kafka))
-        writer = self._counted(bad).writeStream.format("mainstem").options(**options)
-        return self._begin(writer, query, None)
+        return self._begin(counted(records).writeStream.format("mainstem").options(**options), query, None)
 
-    def _start(self, name: str, sink: Sink) -> StreamingQuery:
+    def _start_sink(self, name: str) -> StreamingQuery:
+        sink = self._pipeline.sinks[name]
         view = self._views.frames[self._graph.view(sink.source) or sink.source]
-        if isinstance(sink, TopicSink):
-            records = topic_output.records(view, sink, self._document.folder)
-            options = sink_options(self._pipeline, sink, self._places, self._places.checkpoint_of(name))
-            writer = self._counted(records).writeStream.format("mainstem")
-            writer = writer.outputMode(sink.mode).options(**options)
-        elif isinstance(sink, ParquetSink):
-            writer = self._counted(view).writeStream.format("parquet").options(**as_text(sink.options))
-            writer = writer.partitionBy(*sink.partition_by).option("path", self._places.path(sink.parquet))
-        else:
-            mode = getattr(sink, "mode", "append")
-            writer = view.writeStream.outputMode(mode).foreachBatch(self._batch_function(name, sink))
-        return self._begin(writer, name, sink.trigger)
-
-    def _counted(self, frame: DataFrame) -> DataFrame:
-        return frame.observe(ROWS, F.count(F.lit(1)).alias(ROWS))
+        folder, counts = self._document.folder, self.counts
+        context = WriteContext(name, self._pipeline, self._places, folder, self._show, counts.add)
+        return self._begin(sink.writer(view, context), name, sink.trigger)
 
     def _begin(self, writer: DataStreamWriter, name: str, own_trigger: str | None) -> StreamingQuery:
         wanted = own_trigger or self._pipeline.trigger
@@ -182,37 +151,3 @@ class Outputs:
             writer = writer.trigger(processingTime=trigger)
         writer = writer.option("checkpointLocation", self._places.checkpoint_of(name))
         return writer.queryName(f"{self._pipeline.name}.{name}").start()
-
-    def _batch_function(self, name: str, sink: Sink) -> Callable[[DataFrame, int], None]:
-        write = self._table_writer(sink)
-
-        def run(frame: DataFrame, batch_id: int) -> None:
-            if isinstance(sink, ConsoleSink):
-                self._show(name, frame, sink.console)
-            elif isinstance(sink, PythonSink):
-                function = functions.resolve(sink.python, self._document.folder)
-                functions.send_by_value(self._document.folder)
-                function(frame, batch_id, **sink.arguments)
-            elif isinstance(sink, JdbcSink) and sink.jar is not None:
-                options = as_text(sink.options) | {"url": sink.jdbc, "dbtable": sink.table}
-                frame.write.format("jdbc").mode("append").options(**options).save()
-            elif write is not None:
-                query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-                rows = frame.toArrow()
-                if rows.num_rows:
-                    write(rows, f"{query_id}", batch_id)
-                self.counts.add(name, batch_id, rows.num_rows)
-
-        return run
-
-    def _table_writer(self, sink: Sink) -> Callable[[Any, str, int], Any] | None:
-        if isinstance(sink, DeltaSink):
-            path = self._places.path(sink.delta)
-            return lambda rows, query, batch: lake_tables.write_delta(path, sink, rows, query, batch)
-        if isinstance(sink, IcebergSink):
-            return lambda rows, query, batch: lake_tables.write_iceberg(sink, rows, query, batch)
-        if isinstance(sink, JdbcSink) and sink.jar is None:
-            where = database(sink.jdbc, sink.driver)
-            file = self._places.path(where.name) if where.dialect == "sqlite" else None
-            return lambda rows, query, batch: database_table.write_rows(sink, file, rows, query, batch)
-        return None

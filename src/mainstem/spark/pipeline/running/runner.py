@@ -16,17 +16,17 @@ from mainstem.spark.pipeline.brokers.offset_commits import OffsetsWatch
 from mainstem.spark.pipeline.brokers.topics import check_topics, make_topics, topic_readers
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.metrics.progress import QueryProgress, Snapshot
-from mainstem.spark.pipeline.model import StatefulStep, TopicSource
-from mainstem.spark.pipeline.option_text import as_text
+from mainstem.spark.pipeline.metrics.progress import DEAD_LETTERS, QueryProgress, Snapshot
+from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.running import session
 from mainstem.spark.pipeline.running.failures import RunFailed, failed, is_passing, sentence
+from mainstem.spark.pipeline.sources.topic import TopicSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mainstem.spark.pipeline.running.queries import Outputs
+    from mainstem.spark.pipeline.running.queries import QueryStarter
 
 TICK_S = 0.25
 GRACE_S = 30.0
@@ -112,24 +112,24 @@ class Runner:
         spark = self._start_spark()
         try:
             from mainstem.spark.pipeline.checking.analysis import analyse
-            from mainstem.spark.pipeline.running.queries import Outputs
-            from mainstem.spark.pipeline.source_views import read_topics
+            from mainstem.spark.pipeline.running.queries import QueryStarter
+            from mainstem.spark.pipeline.running.views import read_topics
 
             # Nothing is made or written for a pipeline that Spark refuses.
             views = analyse(spark, self._document, self._places, definitions, read_topics)
             if created := make_topics(self._pipeline, self._places):
                 self._hooks.created(created)
-            outputs = Outputs(
-                spark, self._document, self._places, views, once=self._options.once, show=self._hooks.rows
+            starter = QueryStarter(
+                self._document, self._places, views, once=self._options.once, show=self._hooks.rows
             )
-            queries = outputs.start()
+            queries = starter.start()
             watch = OffsetsWatch(self._pipeline, self._places, self._readers(list(queries)))
             try:
                 self._hooks.phase("running")
-                failure = self._watch(queries, outputs, watch)
+                failure = self._watch(queries, starter, watch)
                 self._hooks.phase("stopping")
                 self._end(queries)
-                self._collect(queries, outputs.counts.take)
+                self._collect(queries, starter.counts.take)
                 watch.finish(list(self._progress.values()))
                 self._tell(queries, watch)
             finally:
@@ -141,11 +141,8 @@ class Runner:
             spark.stop()
 
     def _start_spark(self) -> SparkSession:
-        stateful = any(isinstance(step, StatefulStep) for step in self._pipeline.steps.values())
-        given = as_text(self._pipeline.spark)
-        configuration = session.settings(
-            self._options.master, given | dict(self._options.configuration), stateful=stateful
-        )
+        given = as_text(self._pipeline.spark) | dict(self._options.configuration)
+        configuration = session.settings(self._options.master, given, self._pipeline.steps.values())
         try:
             return session.start(
                 self._pipeline.name,
@@ -166,7 +163,7 @@ class Runner:
                 sinks = {
                     sink for sink, part in self._pipeline.sinks.items() if name in graph.upstream(part.source)
                 }
-                found[name] = sinks | {query for query in queries if query == f"dead-letters.{name}"}
+                found[name] = sinks | {query for query in queries if query == DEAD_LETTERS + name}
         return found
 
     def _source_of(self, topics: list[str]) -> str:
@@ -178,16 +175,16 @@ class Runner:
         found = topic_readers(sources, {name: {name} for name in sources}, topics)
         return min(set().union(*found.values()), default=",".join(topics))
 
-    def _watch(self, queries: dict[str, Any], outputs: Outputs, watch: OffsetsWatch) -> RunFailed | None:
+    def _watch(self, queries: dict[str, Any], starter: QueryStarter, watch: OffsetsWatch) -> RunFailed | None:
         """Until something ends it: a stop, a failure, or that every query has finished."""
         self._progress = {name: QueryProgress(name, self._source_of) for name in queries}
         while not self._is_stopped_within(TICK_S):
-            self._collect(queries, outputs.counts.take)
+            self._collect(queries, starter.counts.take)
             watch.update(list(self._progress.values()))
             self._tell(queries, watch)
             for name, query in list(queries.items()):
                 if not query.isActive and (error := query.exception()) is not None:
-                    again = self._restarted(name, str(error), outputs)
+                    again = self._restarted(name, str(error), starter)
                     if again is None:
                         return failed(name, str(error), self._places.checkpoint_of(name), _trace(error))
                     queries[name] = again
@@ -195,7 +192,7 @@ class Runner:
                 return None
         return None
 
-    def _restarted(self, name: str, report: str, outputs: Outputs) -> Any:
+    def _restarted(self, name: str, report: str, starter: QueryStarter) -> Any:
         """The query started again from its checkpoint; None when its failure would only come back."""
         batches = self._progress[name].metrics.batches
         count, since = self._restarts.get(name, (0, batches))
@@ -204,7 +201,7 @@ class Runner:
             return None
         self._restarts[name] = (count, batches)
         self._hooks.restarted(name, sentence(report))
-        return outputs.start_one(name)
+        return starter.start_one(name)
 
     def _collect(self, queries: dict[str, Any], counts: Any) -> None:
         for name, query in queries.items():

@@ -7,13 +7,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from mainstem.spark.pipeline.steps.step import Step
 
 LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "{cores}",
@@ -29,21 +31,20 @@ DEFAULTS = {
     "spark.sql.streaming.metricsEnabled": "false",
 }
 _COMPLAINTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-STATEFUL_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def settings(master: str, given: Mapping[str, str], *, stateful: bool = False) -> dict[str, str]:
-    """Spark's configuration: what is given, over what suits a pipeline."""
+def settings(master: str, given: Mapping[str, str], steps: Iterable[Step] = ()) -> dict[str, str]:
+    """Spark's configuration: what is given, over what suits a pipeline and what its steps need."""
     found = dict(DEFAULTS)
     if is_local(master):
         cores = _cores(master)
         found |= {key: value.format(cores=max(2, cores)) for key, value in LOCAL_DEFAULTS.items()}
-    if stateful:
-        found["spark.sql.streaming.stateStore.providerClass"] = STATEFUL_PROVIDER
+    for step in steps:
+        found |= step.SPARK
     return found | dict(given)
 
 

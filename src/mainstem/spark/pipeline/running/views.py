@@ -1,39 +1,47 @@
 """Makes the DataFrames of all views that a pipeline's sinks need, in the order of their inputs.
 
 Spark refuses a wrong column or function here, before anything runs; its complaint becomes a problem of the
-step that it is about.
+part that it is about.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from mainstem.spark.pipeline import source_views, step_views
-from mainstem.spark.pipeline.brokers.connector_options import reader_options
+from mainstem.spark.pipeline.checking.refusals import PLACE_IN_SQL, brief
 from mainstem.spark.pipeline.file.functions import FunctionError
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
-from mainstem.spark.pipeline.model import FileSource, Pipeline, SqlStep, Step, TopicSource
+from mainstem.spark.pipeline.model import Pipeline
+from mainstem.spark.pipeline.parts import Part
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
-from mainstem.spark.pipeline.running.failures import sentence
+from mainstem.spark.pipeline.running.context import BuildContext, ReadRecords
 from mainstem.spark.pipeline.schemas.definitions import Definition
-from mainstem.spark.pipeline.source_views import SourceFrame
+from mainstem.spark.pipeline.sources.source import Source, SourceFrames
+from mainstem.spark.pipeline.steps.step import Step
 
 
 class Views(NamedTuple):
-    """All frames of a pipeline: views by name, and the sources with their bad rows."""
+    """All frames of a pipeline: views by name, and the sources with their dead letters."""
 
     frames: dict[str, DataFrame]
-    sources: dict[str, SourceFrame]
+    sources: dict[str, SourceFrames]
 
 
-Read = Callable[[SparkSession, dict[str, str]], DataFrame]
+def read_topics(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The stream of records."""
+    return spark.readStream.format("mainstem").options(**options).load()
+
+
+def path_of(name: str, pipeline: Pipeline) -> Path:
+    """Where a view is declared."""
+    return ("sources" if name in pipeline.sources else "steps", name)
 
 
 def build(
@@ -41,9 +49,9 @@ def build(
     document: Document,
     places: Places,
     definitions: Mapping[str, Definition],
-    read: Read = source_views.read_topics,
+    read_records: ReadRecords = read_topics,
 ) -> Views:
-    """Every view; PipelineError with all that Spark refuses. `read` makes the stream of records."""
+    """Every view; PipelineError with all that Spark refuses."""
     pipeline = document.pipeline
     assert pipeline is not None
     graph = Graph(pipeline, document.folder)
@@ -53,71 +61,49 @@ def build(
         if any(view not in views.frames for view in graph.inputs(name)):
             continue  # what it reads was refused; that is said already
         part = graph.definition(name)
-        section = "sources" if name in pipeline.sources else "steps"
+        path = path_of(name, pipeline)
+        inputs = {view.lower(): views.frames[view] for view in graph.inputs(name)}
+        context = BuildContext(
+            spark,
+            path,
+            pipeline,
+            places,
+            document.folder,
+            inputs,
+            read_records,
+            definitions.get(name),
+        )
         try:
-            if isinstance(part, TopicSource):
-                records = read(spark, reader_options(pipeline, part, places))
-                views.sources[name] = source_views.stage(records, name, part, definitions[name])
-                fail = error_policy(pipeline, part) == "fail"
-                frame = source_views.good_rows(views.sources[name], fail=fail)
-            elif isinstance(part, FileSource):
-                frame = source_views.read_file(spark, part, places)
+            if isinstance(part, Source):
+                views.sources[name] = part.read(context)
+                frame = views.sources[name].view
             else:
-                frame = _step(spark, document, name, part, graph, views)
+                assert isinstance(part, Step)
+                frame = part.make(context)
             frame.createOrReplaceTempView(name)
             views.frames[name] = frame
         except PipelineError as error:
             problems += error.problems
         except FunctionError as error:
-            problems.append(Problem((section, name), str(error), error.hint))
+            problems.append(Problem(path, str(error), error.hint))
         except PySparkException as error:
-            problems.append(refusal(error, (section, name), part))
+            problems.append(refusal(error, path, part))
         except Exception as error:  # a step's own function may raise anything
-            problems.append(Problem((section, name), f"{type(error).__name__}: {error}"))
+            problems.append(Problem(path, f"{type(error).__name__}: {error}"))
     if problems:
         raise PipelineError(problems)
     return views
 
 
-def error_policy(pipeline: Pipeline, source: TopicSource) -> str:
-    """What becomes of a bad record: `dead_letter`, `fail` or `drop`."""
-    return source.on_error or ("dead_letter" if pipeline.dead_letters is not None else "fail")
-
-
-def _step(
-    spark: SparkSession, document: Document, name: str, step: object, graph: Graph, views: Views
-) -> DataFrame:
-    assert isinstance(step, Step)
-    inputs = {view.lower(): views.frames[view] for view in graph.inputs(name)}
-    return step_views.make(spark, name, step, inputs, document.folder)
-
-
-# Where in a SQL text Spark found a mistake: lines from 1, positions from 0.
-PLACE_IN_SQL = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
-
-
-def refusal(error: PySparkException, path: Path, part: object) -> Problem:
-    """Spark's complaint as a problem: its first sentence, and its place in the SQL where that is known."""
+def refusal(error: PySparkException, path: Path, part: Part | None) -> Problem:
+    """Spark's complaint about a part as a whole: its first sentence, and its place in the SQL where that is
+    known."""
     inside = None
-    text = str(error)
-    if (match := PLACE_IN_SQL.search(text)) is not None and isinstance(part, SqlStep):
-        key = "sql" if part.sql is not None else "sql_file"
+    key = getattr(part, "sql_key", None)
+    if key is not None and (match := PLACE_IN_SQL.search(str(error))) is not None:
         path, inside = (*path, key), (int(match[1]) - 1, int(match[2]))
     said = brief(error)
     for option in getattr(part, "options", None) or ():
         if re.search(rf"\b{re.escape(option)}\b", said, re.I):  # the data source names what it refuses
             return Problem((*path, "options", option), said, at_key=True)
     return Problem(path, said, inside=inside)
-
-
-def brief(error: BaseException) -> str:
-    """What Spark says, without the parts that are for a log."""
-    text = str(error).strip()
-    text = text.split("\n\nJVM stacktrace")[0]
-    if "Traceback (most recent call last)" in text:  # a data source in Python; its last line is the sentence
-        return sentence(text)
-    if isinstance(error, AnalysisException | ParseException):
-        text = re.split(r"; line \d+|\s*== SQL|\s*== SQL \(|;\n'|\n", text.strip())[0]
-    text = re.sub(r"^\[([A-Z_.0-9]+)\]\s*", "", text)
-    text = re.sub(r"\s*SQLSTATE: \w+", "", text)
-    return text.strip() or type(error).__name__

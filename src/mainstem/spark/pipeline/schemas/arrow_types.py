@@ -1,8 +1,10 @@
-"""The Arrow types of columns. Workers have no JVM to parse DDL, so the decoders build their arrays with
-these."""
+"""Arrow between Spark and our code in its workers: the types of columns, since workers have no JVM to parse
+DDL, and functions on whole arrays."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
@@ -43,3 +45,15 @@ def struct_type(schema: Schema) -> Any:
     import pyarrow as pa
 
     return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in schema])
+
+
+def arrow_function(function: Callable[[Any], Any], kind: str) -> Any:
+    """A Spark function from a column to a column, made of one on Arrow arrays; `kind` is the DDL of its
+    result."""
+    from pyspark.sql import functions
+
+    with warnings.catch_warnings():
+        # Spark would rather read type hints, which an object with a `__call__` cannot show it.
+        warnings.simplefilter("ignore", UserWarning)
+        untyped: Any = functions  # its type stubs lack these two
+        return untyped.arrow_udf(function, kind, untyped.ArrowUDFType.SCALAR)

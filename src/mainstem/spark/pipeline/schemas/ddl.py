@@ -62,6 +62,13 @@ class DataType(NamedTuple):
             return f"{self.name.upper()}<{', '.join(part.ddl() for part in self.parts)}>"
         return self.name.upper()
 
+    @property
+    def has_required_parts(self) -> bool:
+        """Whether a value of this type has parts that must be there."""
+        if any(not field.nullable or field.type.has_required_parts for field in self.fields):
+            return True
+        return any(part.has_required_parts for part in self.parts[-1:])
+
 
 class Column(NamedTuple):
     """A column or a field of a struct."""
@@ -90,6 +97,16 @@ def simple(name: str) -> DataType:
 def render(schema: Schema) -> str:
     """The schema as DDL."""
     return ", ".join(column.ddl() for column in schema)
+
+
+def nullable(schema: Schema) -> Schema:
+    """The same without NOT NULL, at any depth. A value that lacks a column is a dead letter, not a failure of
+    its batch."""
+    return tuple(Column(column.name, _nullable_type(column.type)) for column in schema)
+
+
+def _nullable_type(kind: DataType) -> DataType:
+    return DataType(kind.name, nullable(kind.fields), tuple(_nullable_type(part) for part in kind.parts))
 
 
 def parse(text: str) -> Schema:
