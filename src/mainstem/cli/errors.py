@@ -19,10 +19,10 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
-def in_two_lines(text: str, otherwise: str | None = None) -> CommandError:
-    """An error of the broker: its text ends with what to do, behind a semicolon, where that is known."""
+def in_two_lines(text: str, otherwise: str | None = None, exit_code: int = 1) -> CommandError:
+    """An error whose text ends with what to do, behind a semicolon, where that is known."""
     message, found, hint = text.rpartition("; ")
-    return CommandError(message, hint) if found else CommandError(text, otherwise)
+    return CommandError(message, hint, exit_code) if found else CommandError(text, otherwise, exit_code)
 
 
 def report(error: CommandError) -> int:

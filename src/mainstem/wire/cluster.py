@@ -13,7 +13,13 @@ from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import read_header
 from mainstem.wire.attempts import OnWaiting
 from mainstem.wire.brokers import Brokers
-from mainstem.wire.configs import ConfigResource, DescribedSetting, alter_configs, describe_configs
+from mainstem.wire.configs import (
+    ConfigResource,
+    DescribedSetting,
+    alter_configs,
+    describe_configs,
+    topic_resource,
+)
 from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators, Kind
 from mainstem.wire.errors import Address, ConnectionLost, KafkaRefusal
@@ -237,7 +243,14 @@ class Cluster:
         self, resource: ConfigResource, names: Iterable[str] | None = None
     ) -> list[DescribedSetting]:
         """Settings of a topic, group or broker in the order of their names; all when none is named."""
-        return self._retried(lambda: describe_configs(self._brokers, resource, names))
+        (found,) = self._retried(lambda: describe_configs(self._brokers, [resource], names))
+        return found
+
+    def describe_topics_configs(self, topics: Sequence[str]) -> dict[str, list[DescribedSetting]]:
+        """All settings of each of these topics, asked at once."""
+        resources = [topic_resource(name) for name in topics]
+        found = self._retried(lambda: describe_configs(self._brokers, resources, None)) if resources else []
+        return dict(zip(topics, found, strict=True))
 
     def alter_configs(self, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
         """Set these, all or none; None takes away what was set."""

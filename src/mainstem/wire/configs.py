@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mainstem.protocol.apis.k32_describe_configs import (
@@ -73,17 +73,26 @@ class DescribedSetting(NamedTuple):
 
 
 def describe_configs(
-    brokers: Brokers, resource: ConfigResource, names: Iterable[str] | None
-) -> list[DescribedSetting]:
+    brokers: Brokers, resources: Sequence[ConfigResource], names: Iterable[str] | None
+) -> list[list[DescribedSetting]]:
+    """The settings of each of these, which one broker can tell of; all settings when none is named."""
     keys = None if names is None else list(names)
     request = DescribeConfigsRequest(
-        resources=[DescribeConfigsResource(resource.type, resource.name, keys)],
+        resources=[DescribeConfigsResource(resource.type, resource.name, keys) for resource in resources],
         include_synonyms=True,
         include_documentation=True,
     )
-    (result,) = _connection_for(brokers, resource).call(request).results
-    check(result.error_code, f"describe {resource.words}", result.error_message)
-    return sorted((_described(entry) for entry in result.configs), key=lambda setting: setting.name)
+    results = {
+        (result.resource_type, result.resource_name): result
+        for result in _connection_for(brokers, resources[0]).call(request).results
+    }
+    found: list[list[DescribedSetting]] = []
+    for resource in resources:
+        result = results[resource.type, resource.name]
+        check(result.error_code, f"describe {resource.words}", result.error_message)
+        settings = (_described(entry) for entry in result.configs)
+        found.append(sorted(settings, key=lambda setting: setting.name))
+    return found
 
 
 def alter_configs(brokers: Brokers, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:

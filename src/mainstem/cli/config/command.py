@@ -11,19 +11,12 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, check_reachable
-from mainstem.cli.config.requests import (
-    ConfigRequests,
-    Described,
-    Scope,
-    broker_scope,
-    group_scope,
-    topic_scope,
-)
+from mainstem.cli.advice import no_such_broker
 from mainstem.cli.config.show import (
     declared,
     declared_json,
     described_json,
+    is_acted_on,
     known_names,
     settings_help,
     show_declared,
@@ -34,8 +27,19 @@ from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.rendering import examples, print_json
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
+from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
+from mainstem.config.definition import ConfigSource
 from mainstem.config.tables import TOPIC_SETTINGS
 from mainstem.nearest import suggestion
+from mainstem.wire import (
+    Cluster,
+    ConfigResource,
+    DescribedSetting,
+    broker_resource,
+    group_resource,
+    topic_resource,
+)
 
 app = typer.Typer(
     help="Get, set, unset and describe settings of topics, groups and brokers.",
@@ -63,20 +67,20 @@ Ignored = Annotated[
         "mainstem config get log.retention.ms log.segment.bytes --broker 1",
     ),
 )
+@takes_target
 def get(
+    target: Target,
     names: Names,
     topic: Topic = None,
     group: Group = None,
     broker: BrokerId = None,
     all_brokers: AllBrokers = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print the values in force; of the broker that answers, unless told otherwise."""
-    check_reachable(bootstrap)
-    with ConfigRequests(bootstrap) as requests:
-        scope = _scope(topic, group, broker, all_brokers) or broker_scope(requests.any_broker())
-        found = _named(requests, scope, names)
+    scope = _scope(topic, group, broker, all_brokers)
+    with target.connect() as cluster:
+        found = _named(cluster, scope or broker_resource(min(cluster.brokers())), names)
     if as_json:
         print_json({setting.name: setting.value for setting in found})
     elif len(names) == 1:
@@ -96,25 +100,29 @@ def get(
     + settings_help(TOPIC_SETTINGS.values())
     + "\n\n[not bold]mainstem config describe lists every setting.[/not bold]",
 )
+@takes_target
 def set_(
+    target: Target,
     pairs: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="What to set.")],
     topic: Topic = None,
     group: Group = None,
     broker: BrokerId = None,
     all_brokers: AllBrokers = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Set values, all of them or none; they are in force when the command ends, and survive restarts."""
     changes: dict[str, str | None] = dict(parse_pairs(pairs, "the setting"))
     scope = _required(_scope(topic, group, broker, all_brokers))
-    check_reachable(bootstrap)
-    with ConfigRequests(bootstrap) as requests:
-        requests.alter(scope, changes)
+    with target.connect() as cluster:
+        _check_broker(cluster, scope)
+        cluster.alter_configs(scope, changes)
         for name, value in changes.items():
             print(f"set {name}={value} for {scope.words}")
-        for setting in requests.describe(scope, changes):
-            if not setting.acted_on:
+        for setting in cluster.describe_configs(scope, changes):
+            if not is_acted_on(setting):
                 say(f"warning: {setting.name} is kept, but Mainstem does not act on it")
+        if topic is not None and "min.insync.replicas" in changes:
+            copies = copies_of(cluster.metadata([topic])[topic])
+            warn_if_unwritable(topic, changes["min.insync.replicas"], copies)
 
 
 @app.command(
@@ -124,22 +132,22 @@ def set_(
         "mainstem config unset log.retention.ms --all-brokers",
     ),
 )
+@takes_target
 def unset(
+    target: Target,
     names: Names,
     topic: Topic = None,
     group: Group = None,
     broker: BrokerId = None,
     all_brokers: AllBrokers = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Take values back that were set: the next place that gives one counts again."""
     scope = _required(_scope(topic, group, broker, all_brokers))
-    check_reachable(bootstrap)
-    with ConfigRequests(bootstrap) as requests:
+    with target.connect() as cluster:
         if not all_brokers:
-            _named(requests, scope, names)
-        requests.alter(scope, dict.fromkeys(names))
-        left = {setting.name: setting for setting in requests.describe(scope, names)}
+            _named(cluster, scope, names)
+        cluster.alter_configs(scope, dict.fromkeys(names))
+        left = {setting.name: setting for setting in cluster.describe_configs(scope, names)}
         for name in names:
             now = f": it is {value_text(left[name])} now" if name in left else ""
             print(f"unset {name} for {scope.words}{now}")
@@ -155,7 +163,9 @@ def unset(
         "mainstem config describe log.retention.ms --broker 1",
     ),
 )
+@takes_target
 def describe(
+    target: Target,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Which settings; all by default.")
     ] = None,
@@ -168,20 +178,19 @@ def describe(
     ] = False,
     ignored: Ignored = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Explain settings; of a topic, group or broker, with their values and where these come from."""
     scope = _scope(topic, group, broker, all_brokers)
     if scope is None:
         _describe_declared(names or [], ignored, as_json)
         return
-    check_reachable(bootstrap)
-    with ConfigRequests(bootstrap) as requests:
-        found = _named(requests, scope, names) if names else requests.describe(scope)
+    with target.connect() as cluster:
+        _check_broker(cluster, scope)
+        found = _named(cluster, scope, names) if names else cluster.describe_configs(scope)
     if not (names or show_all or ignored):
-        found = [setting for setting in found if setting.source != "default"]
+        found = [setting for setting in found if setting.source != ConfigSource.DEFAULT_CONFIG]
     if ignored:
-        found = [setting for setting in found if not setting.acted_on]
+        found = [setting for setting in found if not is_acted_on(setting)]
     if as_json:
         print_json([described_json(setting) for setting in found])
     elif found:
@@ -201,15 +210,17 @@ def _describe_declared(names: list[str], ignored: bool, as_json: bool) -> None:
     show_declared(settings)
 
 
-def _scope(topic: str | None, group: str | None, broker: int | None, all_brokers: bool) -> Scope | None:
+def _scope(
+    topic: str | None, group: str | None, broker: int | None, all_brokers: bool
+) -> ConfigResource | None:
     """The one that was asked for; None when none was."""
     found = [
         scope
         for scope in (
-            topic_scope(topic) if topic is not None else None,
-            group_scope(group) if group is not None else None,
-            broker_scope(broker) if broker is not None else None,
-            broker_scope(None) if all_brokers else None,
+            topic_resource(topic) if topic is not None else None,
+            group_resource(group) if group is not None else None,
+            broker_resource(broker) if broker is not None else None,
+            broker_resource(None) if all_brokers else None,
         )
         if scope is not None
     ]
@@ -220,22 +231,28 @@ def _scope(topic: str | None, group: str | None, broker: int | None, all_brokers
     return found[0] if found else None
 
 
-def _required(scope: Scope | None) -> Scope:
+def _required(scope: ConfigResource | None) -> ConfigResource:
     if scope is None:
         raise CommandError("whose setting?", "give --topic, --group, --broker or --all-brokers", 2)
     return scope
 
 
-def _named(requests: ConfigRequests, scope: Scope, names: list[str]) -> list[Described]:
+def _check_broker(cluster: Cluster, scope: ConfigResource) -> None:
+    if scope.broker_id is not None and scope.broker_id not in (known := cluster.brokers()):
+        raise no_such_broker(scope.broker_id, known)
+
+
+def _named(cluster: Cluster, scope: ConfigResource, names: list[str]) -> list[DescribedSetting]:
     """These settings in the order in which they were asked for; CommandError for an unknown name."""
-    found = {setting.name: setting for setting in requests.describe(scope, names)}
+    _check_broker(cluster, scope)
+    found = {setting.name: setting for setting in cluster.describe_configs(scope, names)}
     missing = [name for name in names if name not in found]
     if missing:
-        if scope == broker_scope(None):
+        if scope == broker_resource(None):
             raise CommandError(
                 f"{missing[0]} was not set for all brokers", "--broker ID shows what is in force"
             )
-        every = [setting.name for setting in requests.describe(scope)]
+        every = [setting.name for setting in cluster.describe_configs(scope)]
         raise _unknown(missing[0], every, f"{scope.words} has no such setting")
     return [found[name] for name in names]
 

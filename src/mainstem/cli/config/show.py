@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mainstem.cli.config.requests import Described
 from mainstem.cli.rendering import print_table
-from mainstem.config.definition import Scope as SettingScope
-from mainstem.config.definition import Setting, UpdateMode
+from mainstem.config.definition import NOT_ACTED_ON, ConfigSource, ConfigType, Scope, Setting, UpdateMode
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from mainstem.wire import DescribedSetting
 
 _NO_VALUE = "-"
 
@@ -63,7 +62,7 @@ def declared_json(setting: Setting) -> dict[str, Any]:
     }
 
 
-def show_described(settings: Sequence[Described], scope: str, *, in_full: bool) -> None:
+def show_described(settings: Sequence[DescribedSetting], scope: str, *, in_full: bool) -> None:
     """A table, or all there is to say about a setting."""
     if in_full and len(settings) == 1:
         (setting,) = settings
@@ -73,33 +72,40 @@ def show_described(settings: Sequence[Described], scope: str, *, in_full: bool) 
         (
             setting.name,
             value_text(setting),
-            setting.source,
+            _word(ConfigSource, setting.source),
             "no" if setting.read_only else "yes",
-            "yes" if setting.acted_on else "no",
+            "yes" if is_acted_on(setting) else "no",
         )
         for setting in settings
     ]
     print_table(("setting", "value", "from", "live", "acted on"), rows, title=f"Settings of {scope}")
 
 
-def described_json(setting: Described) -> dict[str, Any]:
+def described_json(setting: DescribedSetting) -> dict[str, Any]:
     """A setting as `--json` prints it."""
     found = _declaration(setting)
     return {
         "name": setting.name,
         "value": setting.value,
-        "type": setting.type,
-        "source": setting.source,
-        "layers": [layer._asdict() for layer in setting.layers],
+        "type": _word(ConfigType, setting.type),
+        "source": _word(ConfigSource, setting.source),
+        "layers": [
+            layer._asdict() | {"source": _word(ConfigSource, layer.source)} for layer in setting.layers
+        ],
         "allowed": (found.allowed() if found is not None else "") or "anything of its type",
         "read_only": setting.read_only,
         "sensitive": setting.sensitive,
-        "acted_on": setting.acted_on,
+        "acted_on": is_acted_on(setting),
         "doc": setting.doc,
     }
 
 
-def value_text(setting: Described) -> str:
+def is_acted_on(setting: DescribedSetting) -> bool:
+    """A Mainstem broker says in the documentation of a setting that it does not act on it."""
+    return NOT_ACTED_ON not in setting.doc
+
+
+def value_text(setting: DescribedSetting) -> str:
     if setting.sensitive:
         return "(hidden)"
     return _NO_VALUE if setting.value is None else setting.value
@@ -134,7 +140,7 @@ def _card(title: str, facts: dict[str, Any]) -> None:
         print(f"  {name.replace('_', ' '):14} {text}")
 
 
-def _declaration(setting: Described) -> Setting | None:
+def _declaration(setting: DescribedSetting) -> Setting | None:
     for table in (TOPIC_SETTINGS, BROKER_SETTINGS, GROUP_SETTINGS):
         if setting.name in table:
             return table[setting.name]
@@ -147,10 +153,18 @@ def _default(setting: Setting) -> str:
 
 
 def _altered(setting: Setting) -> str:
-    if setting.scope is not SettingScope.BROKER:
+    if setting.scope is not Scope.BROKER:
         return f"at any time, for one {setting.scope.value}"
     if not setting.dynamic:
         return "at the start only"
     if setting.update is UpdateMode.PER_BROKER:
         return "at any time, for one broker"
     return "at any time, for one broker or for all of them"
+
+
+def _word(kind: type[ConfigType] | type[ConfigSource], code: int) -> str:
+    """The name of a code in small letters; the code itself when it is newer than this program."""
+    try:
+        return kind(code).name.lower().removesuffix("_config").replace("_", " ")
+    except ValueError:
+        return str(code)

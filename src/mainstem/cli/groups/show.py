@@ -13,6 +13,7 @@ from mainstem.cli.groups.description import (
 )
 from mainstem.cli.groups.lag import GroupLag
 from mainstem.cli.rendering import print_table
+from mainstem.cli.units import duration_text
 from mainstem.coordinator.group.lag import Lag
 
 NONE = "-"
@@ -133,20 +134,6 @@ def lag_json(found: GroupLag) -> dict[str, Any]:
             for member in group.members
         ],
     }
-
-
-def duration_text(seconds: float | None) -> str:
-    """`0.4 s`, `5m12s`, `2h03m` or `3d04h`; `-` for unknown."""
-    if seconds is None:
-        return NONE
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d{hours:02d}h"
-    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"
 
 
 def _title(group: GroupFacts) -> str:

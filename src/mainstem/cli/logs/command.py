@@ -11,19 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.client import (
-    DEFAULT_BOOTSTRAP,
-    Bootstrap,
-    admin_client,
-    check_reachable,
-    cluster_metadata,
-    no_such_topic,
-)
-from mainstem.cli.logs.requests import Directory, LogDirRequests, Replica
+from mainstem.cli.advice import no_such_topic
+from mainstem.cli.logs.directories import Directory, Replica, describe_logs
 from mainstem.cli.rendering import Row, examples, print_json, print_table
-from mainstem.cli.sizes import size_text
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
+from mainstem.cli.units import size_text
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster
 
 app = typer.Typer(help="Sizes of logs and where they lie.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -51,7 +46,9 @@ def _logs() -> None:
         "mainstem logs sizes --json | jq '.partitions[] | select(.is_future)'",
     ),
 )
+@takes_target
 def sizes(
+    target: Target,
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Which topics; all by default.")
     ] = None,
@@ -60,13 +57,11 @@ def sizes(
         bool, typer.Option("--bytes", metavar="", help="Print sizes in bytes, for a script.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a script.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show how many bytes the logs have, the largest first."""
-    check_reachable(bootstrap)
-    wanted = _partitions_of(topics, bootstrap) if topics else None
-    with LogDirRequests(bootstrap) as requests:
-        directories, replicas = requests.describe(wanted)
+    with target.connect() as cluster:
+        wanted = _partitions_of(cluster, topics) if topics else None
+        directories, replicas = describe_logs(cluster, wanted)
     if as_json:
         print_json(
             {
@@ -87,11 +82,11 @@ def sizes(
             say(f"warning: {directory.path} of broker {directory.broker} is offline ({directory.problem})")
 
 
-def _partitions_of(topics: list[str], bootstrap: str) -> list[TopicPartition]:
-    known = cluster_metadata(admin_client(bootstrap), bootstrap).topics
+def _partitions_of(cluster: Cluster, topics: list[str]) -> list[TopicPartition]:
+    known = cluster.metadata()
     for topic in topics:
         if topic not in known:
-            raise no_such_topic(topic, list(known))
+            raise no_such_topic(topic, known)
     return [(topic, index) for topic in topics for index in known[topic].partitions]
 
 

@@ -6,39 +6,27 @@ Every change goes through Kafka's admin APIs, so the same commands work on any K
 from __future__ import annotations
 
 import sys
-from concurrent.futures import Future
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import typer
-from confluent_kafka import KafkaError
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
 
-from mainstem.cli.client import (
-    DEFAULT_BOOTSTRAP,
-    REQUEST_TIMEOUT_S,
-    Bootstrap,
-    admin_client,
-    cluster_metadata,
-    kafka_errors,
-    no_such_topic,
-    topic_metadata,
-)
+from mainstem.cli.advice import advise, no_such_topic
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
-from mainstem.cli.topics import description as topic_description
+from mainstem.cli.target import Target, takes_target
+from mainstem.cli.topics import description
+from mainstem.cli.topics.deletion import confirm_deletion
+from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
 from mainstem.cli.topics.keyed import has_keys
 from mainstem.nearest import suggestion
+from mainstem.protocol.errors import ErrorCode
+from mainstem.wire import Cluster, CreatedTopic, KafkaRefusal, NewTopic, TopicMetadata, topic_resource
+
+INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
 
 app = typer.Typer(
     help="List, create, describe, delete and alter topics.", no_args_is_help=True, rich_markup_mode="rich"
@@ -52,12 +40,24 @@ Configs = Annotated[
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option("--partitions", "-p", metavar="N", min=1, help="How many; the broker's default otherwise."),
+    typer.Option(
+        "--partitions",
+        "-p",
+        metavar="N",
+        min=1,
+        max=INT32_MAX,
+        help="How many; the broker's default otherwise.",
+    ),
 ]
 ReplicationFactor = Annotated[
     int | None,
     typer.Option(
-        "--replication-factor", "-r", metavar="N", min=1, help="Copies; the broker's default otherwise."
+        "--replication-factor",
+        "-r",
+        metavar="N",
+        min=1,
+        max=INT16_MAX,
+        help="Copies; the broker's default otherwise.",
     ),
 ]
 
@@ -66,13 +66,14 @@ ReplicationFactor = Annotated[
     "list",
     epilog=examples("mainstem topics list", "mainstem topics list --json | jq '.[].name'"),
 )
-def list_topics(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+@takes_target
+def list_topics(target: Target, as_json: Json = False) -> None:
     """List the topics; in a pipe, one name per line."""
-    admin = admin_client(bootstrap)
+    with target.connect() as cluster:
+        topics = cluster.metadata()
     rows = []
-    for name, topic in sorted(cluster_metadata(admin, bootstrap).topics.items()):
-        replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
-        rows.append((name, len(topic.partitions), replicas))
+    for name, topic in sorted(topics.items()):
+        rows.append((name, len(topic.partitions), copies_of(topic)))
     if as_json:
         print_json(
             [
@@ -95,7 +96,9 @@ def list_topics(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
         "mainstem topics create audit --config retention.ms=604800000",
     ),
 )
+@takes_target
 def create(
+    target: Target,
     names: Names,
     partitions: Partitions = None,
     replication_factor: ReplicationFactor = None,
@@ -103,22 +106,26 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", metavar="", help="Succeed when it is there already.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Create one or more topics."""
     settings = dict(parse_pairs(config, "--config"))
-    wanted = [NewTopic(name, partitions or -1, replication_factor or -1, config=settings) for name in names]
-    admin = admin_client(bootstrap)  # a name of its own: the futures end with the client
-    futures = admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_S)
-    tolerated = {KafkaError.TOPIC_ALREADY_EXISTS} if if_not_exists else set()
-    _finish(futures, "create", "created", bootstrap, tolerated)
+    wanted = [NewTopic(name, partitions or -1, replication_factor or -1, settings) for name in names]
+    with target.connect() as cluster:
+        answers = cluster.create_topics(wanted)
+    tolerated = frozenset({ErrorCode.TOPIC_ALREADY_EXISTS} if if_not_exists else ())
+    _finish(answers, "created", tolerated)
+    for name, created in answers.items():
+        if isinstance(created, CreatedTopic):
+            warn_if_unwritable(name, created.configs.get("min.insync.replicas"), created.replication_factor)
 
 
 @app.command(
     "describe",
     epilog=examples("mainstem topics describe orders", "mainstem topics describe --json orders audit"),
 )
+@takes_target
 def describe(
+    target: Target,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Which topics; all by default.")
     ] = None,
@@ -126,45 +133,49 @@ def describe(
         bool, typer.Option("--all-configs", metavar="", help="Show settings left at their default too.")
     ] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show partitions, offsets, sizes, settings, and how far retention and compaction are."""
-    admin = admin_client(bootstrap)
-    existing = sorted(cluster_metadata(admin, bootstrap).topics)
-    for name in names or []:
-        if name not in existing:
-            raise no_such_topic(name, existing)
-    with kafka_errors(bootstrap, "describe"):
-        found = topic_description.collect(admin, bootstrap, names or existing, all_configs=all_configs)
+    with target.connect() as cluster:
+        existing = cluster.metadata()
+        for name in names or []:
+            if name not in existing:
+                raise no_such_topic(name, existing)
+        topics = [existing[name] for name in names or sorted(existing)]
+        found = description.collect(cluster, topics, all_configs=all_configs)
     if as_json:
-        print_json([topic_description.as_json(topic) for topic in found])
+        print_json([description.as_json(topic) for topic in found])
         return
     for topic in found:
-        topic_description.show(topic)
+        description.show(topic)
 
 
 @app.command(
     "delete",
     epilog=examples("mainstem topics delete orders", "mainstem topics delete old-1 old-2 --yes"),
 )
+@takes_target
 def delete(
+    target: Target,
     names: Names,
     yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask on a terminal.")] = False,
+    internal: Annotated[
+        bool,
+        typer.Option("--internal", metavar="", help="Topics that the brokers need, too."),
+    ] = False,
     if_exists: Annotated[
         bool, typer.Option("--if-exists", metavar="", help="Succeed when it is not there.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete topics and all that is in them."""
-    admin = admin_client(bootstrap)
-    if not if_exists:
+    with target.connect() as cluster:
+        existing = cluster.metadata()
         for name in names:
-            topic_metadata(admin, name, bootstrap)
-    if sys.stdin.isatty() and not yes:
-        typer.confirm(f"Delete {', '.join(names)} and every message in it?", abort=True)
-    futures = admin.delete_topics(names, request_timeout=REQUEST_TIMEOUT_S)
-    tolerated = {KafkaError.UNKNOWN_TOPIC_OR_PART} if if_exists else set()
-    _finish(futures, "delete", "deleted", bootstrap, tolerated)
+            if name not in existing and not if_exists:
+                raise no_such_topic(name, existing)
+        topics = [existing[name] for name in names if name in existing]
+        confirm_deletion(topics, yes=yes, internal=internal)
+        answers = cluster.delete_topics(topic.name for topic in topics) if topics else {}
+    _finish(answers, "deleted", frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if if_exists else ()))
 
 
 @app.command(
@@ -174,83 +185,79 @@ def delete(
         "mainstem topics alter orders --config retention.ms=3600000 --delete-config segment.bytes",
     ),
 )
+@takes_target
 def alter(
+    target: Target,
     name: Name,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", metavar="N", help="The new number; it can only grow.")
+        int | None,
+        typer.Option(
+            "--partitions", "-p", metavar="N", max=INT32_MAX, help="The new number; it can only grow."
+        ),
     ] = None,
     config: Configs = [],  # noqa: B006 - typer reads the default, nothing changes it
     delete_config: Annotated[
         list[str],
         typer.Option("--delete-config", metavar="KEY", help="Back to the default. May be repeated."),
     ] = [],  # noqa: B006 - typer reads the default, nothing changes it
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Add partitions to a topic or change its settings."""
     settings = dict(parse_pairs(config, "--config"))
     if partitions is None and not settings and not delete_config:
         raise CommandError("nothing to alter", "give --partitions, --config or --delete-config", 2)
-    admin = admin_client(bootstrap)
-    current = len(topic_metadata(admin, name, bootstrap).partitions)
-    if partitions is not None:
-        if partitions <= current:
-            raise CommandError(
-                f"{name} has {current} partitions already: their number can only grow",
-                f"give --partitions {current + 1} or more, or create a new topic and copy the messages",
-            )
-        keyed = has_keys(bootstrap, name, current)
-        futures = admin.create_partitions(
-            [NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S
+    with target.connect() as cluster:
+        existing = cluster.metadata()
+        if name not in existing:
+            raise no_such_topic(name, existing)
+        if partitions is not None:
+            _grow(cluster, existing[name], partitions)
+        if settings or delete_config:
+            _alter_configs(cluster, existing[name], settings, delete_config)
+
+
+def _grow(cluster: Cluster, topic: TopicMetadata, partitions: int) -> None:
+    name, current = topic.name, len(topic.partitions)
+    if partitions <= current:
+        raise CommandError(
+            f"{name} has {current} partitions already: their number can only grow",
+            f"give --partitions {current + 1} or more, or create a new topic and copy the messages",
         )
-        _finish(futures, "alter", f"grown from {current} to {partitions} partitions:", bootstrap)
-        if keyed:
-            say(
-                f"warning: {name} holds messages with keys; new ones of a key may now go to another partition"
-            )
-            say("  -> consumers that rely on the order within a key see it broken at this point")
-    if settings or delete_config:
-        _alter_configs(admin, name, settings, delete_config, bootstrap)
+    keyed = has_keys(cluster, topic)
+    _finish(
+        cluster.create_partitions({name: partitions}), f"grown from {current} to {partitions} partitions:"
+    )
+    if keyed:
+        say(f"warning: {name} holds messages with keys; new ones of a key may now go to another partition")
+        say("  -> consumers that rely on the order within a key see it broken at this point")
 
 
 def _alter_configs(
-    admin: AdminClient, name: str, settings: dict[str, str], removed: list[str], bootstrap: str
+    cluster: Cluster, topic: TopicMetadata, settings: Mapping[str, str], removed: Iterable[str]
 ) -> None:
-    with kafka_errors(bootstrap, f"describe {name}"):
-        known = topic_description.setting_names(admin, name) if removed else set()
+    resource = topic_resource(topic.name)
+    known = {setting.name for setting in cluster.describe_configs(resource)} if removed else set()
     for key in removed:
         if key not in known:
             hint = suggestion(key, known, "docs/configuration.md lists every topic setting")
             raise CommandError(f"--delete-config {key}: there is no such topic setting", hint)
-    changes = [
-        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        for key, value in settings.items()
-    ]
-    changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in removed]
-    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
-    futures = admin.incremental_alter_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
-    with kafka_errors(bootstrap, f"alter {name}"):
-        futures[resource].result()
+    cluster.alter_configs(resource, {**settings, **dict.fromkeys(removed)})
     done = [f"{key}={value}" for key, value in settings.items()]
     done += [f"{key} back to its default" for key in removed]
-    print(f"altered {name}: {', '.join(done)}")
+    print(f"altered {topic.name}: {', '.join(done)}")
+    warn_if_unwritable(topic.name, settings.get("min.insync.replicas"), copies_of(topic))
 
 
 def _finish(
-    futures: dict[str, Future[Any]], what: str, done: str, bootstrap: str, tolerated: set[int] | None = None
+    answers: Mapping[str, CreatedTopic | KafkaRefusal | None],
+    done: str,
+    tolerated: frozenset[ErrorCode] = frozenset(),
 ) -> None:
-    """Wait for the answer of each topic; say what was done, and fail with the first refusal at the end."""
-    refusal: CommandError | None = None
-    for name, future in futures.items():
-        try:
-            with kafka_errors(bootstrap, f"{what} {name}"):
-                error = future.exception()
-                if error is None:
-                    print(f"{done} {name}")
-                elif not (
-                    isinstance(error.args[0], KafkaError) and error.args[0].code() in (tolerated or ())
-                ):
-                    raise error
-        except CommandError as refused:
-            refusal = refusal or refused
-    if refusal is not None:
-        raise refusal
+    """Say what was done, topic by topic, and fail with the first refusal at the end."""
+    refusals = []
+    for name, answer in answers.items():
+        if not isinstance(answer, KafkaRefusal):
+            print(f"{done} {name}")
+        elif answer.code not in tolerated:
+            refusals.append(answer)
+    if refusals:
+        raise advise(refusals[0])

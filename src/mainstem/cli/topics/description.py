@@ -6,23 +6,16 @@ Collecting and showing are apart so that the terminal, the pipe and JSON print t
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import TopicCollection, TopicPartition, Uuid
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    OffsetSpec,
-    ResourceType,
-)
-
-from mainstem.cli.client import REQUEST_TIMEOUT_S
-from mainstem.cli.groups.show import duration_text
-from mainstem.cli.logs.requests import LogDirRequests, Replica
+from mainstem.cli.logs.directories import Replica, describe_logs
+from mainstem.cli.offsets import find_offsets
 from mainstem.cli.rendering import print_table
-from mainstem.cli.sizes import size_text
+from mainstem.cli.units import duration_text, size_text
+from mainstem.config.definition import ConfigSource
+from mainstem.protocol.uuids import uuid_to_text
+from mainstem.wire import EARLIEST, LATEST, Cluster, TopicMetadata
 
 
 class PartitionFacts(NamedTuple):
@@ -32,8 +25,9 @@ class PartitionFacts(NamedTuple):
     leader: int
     replicas: list[int]
     isr: list[int]
-    earliest: int
-    latest: int
+    # None while nobody leads it.
+    earliest: int | None
+    latest: int | None
     # Of the leader's log. Only Mainstem tells the rest; None is what a broker does not tell.
     size: int | None = None
     segments: int | None = None
@@ -63,48 +57,34 @@ class TopicFacts(NamedTuple):
     policy: Policy
 
 
-def collect(admin: AdminClient, bootstrap: str, names: list[str], *, all_configs: bool) -> list[TopicFacts]:
-    """Ask the brokers for the facts; raises KafkaException."""
-    if not names:
+def collect(cluster: Cluster, topics: Sequence[TopicMetadata], *, all_configs: bool) -> list[TopicFacts]:
+    """Ask the brokers for the facts."""
+    partitions = [(topic.name, number) for topic in topics for number in topic.partitions]
+    if not topics:
         return []
-    described = admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S)
-    topics = {name: described[name].result() for name in names}
-    partitions = [
-        TopicPartition(name, part.id) for name, topic in topics.items() for part in topic.partitions
-    ]
-    earliest = _offsets(admin, partitions, OffsetSpec.earliest())
-    latest = _offsets(admin, partitions, OffsetSpec.latest())
-    settings = _settings(admin, names)
-    logs = _logs(bootstrap, [(part.topic, part.partition) for part in partitions])
+    earliest = find_offsets(cluster, partitions, EARLIEST)
+    latest = find_offsets(cluster, partitions, LATEST)
+    settings = cluster.describe_topics_configs([topic.name for topic in topics])
+    _, replicas = describe_logs(cluster, partitions)
+    # Without those that are on their way to another directory.
+    logs = {(part.topic, part.partition, part.broker): part for part in replicas if not part.is_future}
     found = []
-    for name, topic in topics.items():
+    for topic in topics:
         rows = []
-        for part in topic.partitions:
-            leader = part.leader.id if part.leader else -1
-            facts = PartitionFacts(
-                part.id,
-                leader,
-                [node.id for node in part.replicas],
-                [node.id for node in part.isr],
-                earliest[name, part.id],
-                latest[name, part.id],
-            )
-            log = logs.get((name, part.id, leader))
+        for number, part in topic.partitions.items():
+            at = topic.name, number
+            ids = list(part.replicas), list(part.isr)
+            facts = PartitionFacts(number, part.leader, *ids, earliest.get(at), latest.get(at))
+            log = logs.get((*at, part.leader))
             rows.append(facts if log is None else _with_log(facts, log))
-        entries = settings[name]
-        values = {key: entry.value or "" for key, entry in entries.items()}
-        configs = {key: values[key] for key, entry in entries.items() if all_configs or _is_own(entry)}
+        entries = settings[topic.name]
+        values = {entry.name: entry.value or "" for entry in entries}
+        own = {entry.name for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG}
+        configs = {name: value for name, value in values.items() if all_configs or name in own}
         policy = Policy(values["cleanup.policy"], int(values["retention.ms"]), int(values["retention.bytes"]))
-        topic_id = _id_text(topic.topic_id)
-        found.append(TopicFacts(name, topic_id, topic.is_internal, rows, configs, policy))
+        topic_id = uuid_to_text(topic.topic_id)
+        found.append(TopicFacts(topic.name, topic_id, topic.is_internal, rows, configs, policy))
     return found
-
-
-def _logs(bootstrap: str, partitions: list[tuple[str, int]]) -> dict[tuple[str, int, int], Replica]:
-    """The logs by topic, partition and broker, without those that are on their way to another directory."""
-    with LogDirRequests(bootstrap) as requests:
-        _, replicas = requests.describe(partitions)
-    return {(part.topic, part.partition, part.broker): part for part in replicas if not part.is_future}
 
 
 def _with_log(facts: PartitionFacts, log: Replica) -> PartitionFacts:
@@ -116,11 +96,6 @@ def _with_log(facts: PartitionFacts, log: Replica) -> PartitionFacts:
         cleanable_bytes=log.cleanable_bytes,
         uncleanable=log.uncleanable,
     )
-
-
-def setting_names(admin: AdminClient, topic: str) -> set[str]:
-    """The names of all settings that the topic can have; raises KafkaException."""
-    return set(_settings(admin, [topic])[topic])
 
 
 def as_json(topic: TopicFacts) -> dict[str, Any]:
@@ -141,8 +116,8 @@ def show(topic: TopicFacts) -> None:
             part.leader,
             _ids(part.replicas),
             _ids(part.isr),
-            part.earliest,
-            part.latest,
+            "-" if part.earliest is None else part.earliest,
+            "-" if part.latest is None else part.latest,
             "-" if part.size is None else size_text(part.size),
             "-" if part.segments is None else part.segments,
             part_state(topic.policy, part, int(time.time() * 1000)),
@@ -193,31 +168,5 @@ def part_state(policy: Policy, part: PartitionFacts, now_ms: int) -> str:
     return ", ".join(parts) or "-"
 
 
-def _id_text(topic_id: Uuid) -> str:
-    """Kafka's spelling of an id: base64 with `-` and `_`."""
-    return str(topic_id).replace("+", "-").replace("/", "_")
-
-
 def _ids(ids: list[int]) -> str:
     return ",".join(map(str, ids))
-
-
-def _offsets(
-    admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec
-) -> dict[tuple[str, int], int]:
-    if not partitions:
-        return {}
-    futures = admin.list_offsets(dict.fromkeys(partitions, spec), request_timeout=REQUEST_TIMEOUT_S)
-    return {(part.topic, part.partition): future.result().offset for part, future in futures.items()}
-
-
-def _settings(admin: AdminClient, names: list[str]) -> dict[str, dict[str, ConfigEntry]]:
-    """Every setting of these topics by its name."""
-    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    futures = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
-    return {resource.name: future.result() for resource, future in futures.items()}
-
-
-def _is_own(entry: ConfigEntry) -> bool:
-    override: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return bool(entry.source == override)

@@ -5,47 +5,25 @@ It samples the newest messages of each partition; it never reads a topic through
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-from mainstem.cli.client import CONNECT_TIMEOUT_S, END_WAIT_MS, consumer_client
+from mainstem.cli.records import records_of
+from mainstem.records.record import RecordError
+from mainstem.wire import EARLIEST, LATEST, Cluster, TopicMetadata, WireError
 
 SAMPLE_PER_PARTITION = 50
-IDLE_TIMEOUT_S = 2.0
 
 
-def has_keys(bootstrap: str, topic: str, partitions: int) -> bool:
+def has_keys(cluster: Cluster, topic: TopicMetadata) -> bool:
     """True when one of the newest messages has a key; False too when they cannot be read."""
-    consumer = consumer_client(bootstrap, {"enable.partition.eof": True, "fetch.wait.max.ms": END_WAIT_MS})
+    partitions = [(topic.name, number) for number in topic.partitions]
     try:
-        starts = _sample_starts(consumer, topic, partitions)
-        if not starts:
-            return False
-        consumer.assign(starts)
-        return _any_key(consumer, open_partitions=len(starts))
-    except KafkaException:
+        starts = cluster.list_offsets(dict.fromkeys(partitions, EARLIEST))
+        ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST))
+        samples = {
+            part: max(starts[part].offset, ends[part].offset - SAMPLE_PER_PARTITION)
+            for part in partitions
+            if ends[part].offset > starts[part].offset
+        }
+        fetched = cluster.fetch(samples, max_wait_ms=0) if samples else {}
+        return any(record.key is not None for part in fetched.values() for record in records_of(part))
+    except (WireError, RecordError):
         return False
-    finally:
-        consumer.close()
-
-
-def _sample_starts(consumer: Consumer, topic: str, partitions: int) -> list[TopicPartition]:
-    starts = []
-    for partition in range(partitions):
-        low, high = consumer.get_watermark_offsets(
-            TopicPartition(topic, partition), timeout=CONNECT_TIMEOUT_S
-        )
-        if high > low:
-            starts.append(TopicPartition(topic, partition, max(low, high - SAMPLE_PER_PARTITION)))
-    return starts
-
-
-def _any_key(consumer: Consumer, open_partitions: int) -> bool:
-    while open_partitions:
-        message = consumer.poll(IDLE_TIMEOUT_S)
-        if message is None:
-            return False
-        if message.error() is not None:
-            open_partitions -= 1
-        elif message.key() is not None:
-            return True
-    return False

@@ -17,7 +17,6 @@ from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, clus
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.description import partitions_text
 from mainstem.cli.groups.options import Json
-from mainstem.cli.groups.show import duration_text
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
 from mainstem.cli.times import iso_time
@@ -33,6 +32,7 @@ from mainstem.cli.transactions.options import (
     no_such_id,
 )
 from mainstem.cli.transactions.requests import Listed, ProducerFacts, TransactionFacts, TransactionRequests
+from mainstem.cli.units import duration_text
 from mainstem.durations import duration_ms
 
 app = typer.Typer(

@@ -18,7 +18,6 @@ from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, clus
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Json
-from mainstem.cli.groups.show import duration_text
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
 from mainstem.cli.times import iso_time
@@ -30,6 +29,7 @@ from mainstem.cli.transactions.requests import (
     TransactionRequests,
     partitions_of,
 )
+from mainstem.cli.units import duration_text
 from mainstem.protocol.resources import TopicPartition
 
 EXAMPLES = examples(
