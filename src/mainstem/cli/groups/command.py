@@ -9,22 +9,19 @@ import sys
 from typing import Annotated
 
 import typer
-from confluent_kafka.admin import AdminClient
 
 from mainstem.cli.choices import spelled
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
 from mainstem.cli.command_name import typeable
 from mainstem.cli.groups import delete as groups_delete
+from mainstem.cli.groups import requests
 from mainstem.cli.groups import reset as groups_reset
 from mainstem.cli.groups import show as groups_show
-from mainstem.cli.groups.description import describe as describe_groups
-from mainstem.cli.groups.description import no_such_group
+from mainstem.cli.groups.description import describe_groups, no_such_group
 from mainstem.cli.groups.lag import GroupLag, collect_all
 from mainstem.cli.groups.options import Json, MaybeGroupNames
-from mainstem.cli.groups.requests import GroupRequests
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
-from mainstem.protocol.apis.k16_list_groups import ListedGroup
+from mainstem.cli.target import Target, takes_target
 
 app = typer.Typer(
     help="List and describe consumer groups, show their lag, reset or delete their offsets.",
@@ -61,17 +58,17 @@ Types = Annotated[
         "mainstem groups list --json | jq '.[] | select(.type == \"consumer\").group_id'",
     ),
 )
+@takes_target
 def list_groups(
+    target: Target,
     state: States = [],  # noqa: B006 - typer reads the default, nothing changes it
     group_type: Types = [],  # noqa: B006 - typer reads the default, nothing changes it
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List the groups; in a pipe, one name per line."""
     states, types = spelled(state, STATES, "--state"), spelled(group_type, TYPES, "--type")
-    admin = admin_client(bootstrap)
-    with GroupRequests(bootstrap) as requests:
-        found = _listed(requests, admin, bootstrap, states, types)
+    with target.connect() as cluster:
+        found = requests.list_groups(cluster, states, types)
     if as_json:
         print_json(
             [
@@ -97,11 +94,10 @@ def list_groups(
     "describe",
     epilog=examples("mainstem groups describe billing", "mainstem groups describe --json billing audit"),
 )
-def describe(
-    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> None:
+@takes_target
+def describe(target: Target, groups: MaybeGroupNames = None, as_json: Json = False) -> None:
     """Show state, coordinator, and each partition with its committed offset, lag and reader."""
-    found = _collected(groups, bootstrap, with_times=False)
+    found = _collected(groups, target, with_times=False)
     if as_json:
         print_json([groups_show.description_json(group) for group in found])
         return
@@ -113,11 +109,10 @@ def describe(
     "members",
     epilog=examples("mainstem groups members billing", "mainstem groups members --json billing"),
 )
-def members(
-    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> None:
+@takes_target
+def members(target: Target, groups: MaybeGroupNames = None, as_json: Json = False) -> None:
     """Show the members with their partitions, lag and subscriptions."""
-    found = _collected(groups, bootstrap, with_times=False)
+    found = _collected(groups, target, with_times=False)
     if as_json:
         print_json([groups_show.members_json(group) for group in found])
         return
@@ -135,11 +130,10 @@ def members(
         "mainstem groups lag --json | jq '.[] | {group_id, lag, seconds}'",
     ),
 )
-def lag(
-    groups: MaybeGroupNames = None, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> None:
+@takes_target
+def lag(target: Target, groups: MaybeGroupNames = None, as_json: Json = False) -> None:
     """Show how far groups are behind, in records and in the age of the oldest unread record."""
-    found = _collected(groups, bootstrap, with_times=True)
+    found = _collected(groups, target, with_times=True)
     if as_json:
         print_json([groups_show.lag_json(group) for group in found])
         return
@@ -152,28 +146,17 @@ app.command("delete-offsets", epilog=groups_delete.DELETE_OFFSETS_EXAMPLES)(grou
 app.command("delete", epilog=groups_delete.DELETE_EXAMPLES)(groups_delete.delete)
 
 
-def _listed(
-    requests: GroupRequests,
-    admin: AdminClient,
-    bootstrap: str,
-    states: list[str] | None = None,
-    types: list[str] | None = None,
-) -> list[ListedGroup]:
-    return requests.listed(cluster_metadata(admin, bootstrap), states or [], types or [])
-
-
-def _collected(names: list[str] | None, bootstrap: str, *, with_times: bool) -> list[GroupLag]:
+def _collected(names: list[str] | None, target: Target, *, with_times: bool) -> list[GroupLag]:
     """The groups of these names, or all of them."""
-    admin = admin_client(bootstrap)
-    with GroupRequests(bootstrap) as requests:
+    with target.connect() as cluster:
         existing: list[str] = []
         if not names:
-            existing = [group.group_id for group in _listed(requests, admin, bootstrap)]
+            existing = [group.group_id for group in requests.list_groups(cluster)]
             if not existing:
                 say(typeable(NO_GROUPS))
                 return []
-        facts = describe_groups(requests, names or existing)
+        facts = describe_groups(cluster, names or existing)
         for name in names or []:
             if name not in facts:
-                raise no_such_group(name, (group.group_id for group in _listed(requests, admin, bootstrap)))
-    return collect_all(bootstrap, facts.values(), with_times=with_times)
+                raise no_such_group(name, (group.group_id for group in requests.list_groups(cluster)))
+        return collect_all(cluster, facts.values(), with_times=with_times)

@@ -11,12 +11,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from mainstem.cli.cluster_requests import check
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups.requests import GroupRequests
-from mainstem.cli.wire import Connection
 from mainstem.nearest import suggestion
-from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k15_describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from mainstem.protocol.apis.k69_consumer_group_describe import (
     Assignment,
@@ -25,6 +21,9 @@ from mainstem.protocol.apis.k69_consumer_group_describe import (
 )
 from mainstem.protocol.errors import ErrorCode, ProtocolError
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster, Connection
+from mainstem.wire.connection import address_text
+from mainstem.wire.errors import check
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 INACTIVE_STATES = frozenset({"Empty", "Dead"})
@@ -65,9 +64,13 @@ class GroupFacts(NamedTuple):
         return bool(self.members) or self.state not in INACTIVE_STATES
 
 
-def describe(requests: GroupRequests, group_ids: Iterable[str]) -> dict[str, GroupFacts]:
+def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupFacts]:
     """What there is to know of each group; those that do not exist are left out."""
-    found = requests.at_coordinators(group_ids, _describe_at)
+
+    def ask(node_id: int, connection: Connection, some: list[str]) -> list[GroupFacts]:
+        return _describe_at(connection, (address_text(*cluster.address(node_id)), node_id), some)
+
+    found = cluster.at_coordinators("group", group_ids, ask)
     return {facts.group_id: facts for facts in sorted(found, key=lambda facts: facts.group_id)}
 
 
@@ -106,8 +109,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return dict(topics)
 
 
-def _describe_at(connection: Connection, coordinator: Coordinator, group_ids: list[str]) -> list[GroupFacts]:
-    place = (f"{coordinator.host}:{coordinator.port}", coordinator.node_id)
+def _describe_at(connection: Connection, place: tuple[str, int], group_ids: list[str]) -> list[GroupFacts]:
     found: list[GroupFacts] = []
     others = set(group_ids)
     if connection.version_of(ConsumerGroupDescribeRequest.SCHEMA.api_key) is not None:

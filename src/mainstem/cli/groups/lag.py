@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-
-from mainstem.cli.client import END_WAIT_MS, admin_client, consumer_client
 from mainstem.cli.groups.description import GroupFacts, MemberFacts
-from mainstem.cli.groups.offsets import Partition, committed_offsets, find_offsets
+from mainstem.cli.groups.offsets import committed_offsets
+from mainstem.cli.offsets import find_offsets
+from mainstem.cli.records import records_of
 from mainstem.coordinator.group.lag import UNKNOWN, Lag, first_unread, partition_lag, total
+from mainstem.protocol.resources import TopicPartition
+from mainstem.records.record import RecordError
+from mainstem.wire import EARLIEST, LATEST, Cluster, WireError
 
-READ_TIMEOUT_S = 5.0
-# One record of each partition is wanted. A larger batch still comes, as the only one of its answer, and
-# without a back-off the next request follows at once.
-_READ_LITTLE = {
-    "enable.partition.eof": True,
-    "fetch.wait.max.ms": END_WAIT_MS,
-    "fetch.message.max.bytes": 64 * 1024,
-    "fetch.queue.backoff.ms": 0,
-    "queued.min.messages": 1,
-    "auto.offset.reset": "error",
-}
+# One record of each partition is wanted. A larger batch still comes, as the only one of its answer.
+_READ_LITTLE_BYTES = 64 * 1024
 
 
 class PartitionFacts(NamedTuple):
@@ -54,19 +46,17 @@ class GroupLag(NamedTuple):
         return total(part.lag for part in self.partitions if part.member == member)
 
 
-def collect_all(bootstrap: str, groups: Iterable[GroupFacts], *, with_times: bool) -> list[GroupLag]:
+def collect_all(cluster: Cluster, groups: Iterable[GroupFacts], *, with_times: bool) -> list[GroupLag]:
     """The lag of each group; in seconds too with `with_times`, for which a record per partition is read."""
-    admin = admin_client(bootstrap)
-    with RecordTimes(bootstrap) as times:
-        return [_collect(admin, bootstrap, group, times if with_times else None) for group in groups]
+    return [_collect(cluster, group, with_times=with_times) for group in groups]
 
 
-def _collect(admin: AdminClient, bootstrap: str, group: GroupFacts, times: RecordTimes | None) -> GroupLag:
-    committed = committed_offsets(admin, group.group_id, bootstrap)
+def _collect(cluster: Cluster, group: GroupFacts, *, with_times: bool) -> GroupLag:
+    committed = committed_offsets(cluster, group.group_id)
     owners = {part: member for member in group.members for part in member.assignment}
     partitions = sorted(committed.keys() | owners.keys())
-    ends = find_offsets(admin, partitions, OffsetSpec.latest(), bootstrap)
-    starts = find_offsets(admin, partitions, OffsetSpec.earliest(), bootstrap)
+    ends = find_offsets(cluster, partitions, LATEST)
+    starts = find_offsets(cluster, partitions, EARLIEST)
     unread = {
         part: offset
         for part in partitions
@@ -74,7 +64,7 @@ def _collect(admin: AdminClient, bootstrap: str, group: GroupFacts, times: Recor
         and part in ends
         and (offset := first_unread(committed.get(part), starts[part], ends[part])) is not None
     }
-    unread_ms = times.of(unread) if times is not None else {}
+    unread_ms = record_times(cluster, unread) if with_times else {}
     now_ms = int(time.time() * 1000)
     found = []
     for part in partitions:
@@ -85,46 +75,22 @@ def _collect(admin: AdminClient, bootstrap: str, group: GroupFacts, times: Recor
     return GroupLag(group, found)
 
 
-class RecordTimes:
-    """Reads the timestamps of single records, all with one consumer. Use as a context manager."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._consumer: Consumer | None = None
-
-    def __enter__(self) -> RecordTimes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-
-    def of(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
-        """The timestamp in ms of the first record from each offset on; left out where none can be read."""
-        if not offsets:
-            return {}
-        if self._consumer is None:
-            self._consumer = consumer_client(self._bootstrap, _READ_LITTLE)
-        try:
-            self._consumer.assign([TopicPartition(*part, offset) for part, offset in offsets.items()])
-            return _first_times(self._consumer, set(offsets))
-        except KafkaException:
-            return {}
-
-
-def _first_times(consumer: Consumer, waiting: set[Partition]) -> dict[Partition, int]:
-    found: dict[Partition, int] = {}
+def record_times(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The timestamp in ms of the first record from each offset on; left out where none can be read."""
+    found: dict[TopicPartition, int] = {}
+    # An answer may be full before the last partition's turn: those that got nothing are asked again.
+    waiting = dict(offsets)
     while waiting:
-        message = consumer.poll(READ_TIMEOUT_S)
-        if message is None:
+        try:
+            answers = cluster.fetch(waiting, partition_bytes=_READ_LITTLE_BYTES, max_wait_ms=0)
+            told = {part: fetched for part, fetched in answers.items() if fetched.records or fetched.error}
+            for part, fetched in told.items():
+                del waiting[part]
+                record = next(records_of(fetched), None)
+                if record is not None and record.timestamp >= 0:
+                    found[part] = record.timestamp
+        except (WireError, RecordError):
             break
-        part: Any = (message.topic(), message.partition())
-        if part not in waiting:
-            continue
-        waiting.discard(part)
-        consumer.incremental_unassign([TopicPartition(*part)])
-        if message.error() is None:
-            kind, timestamp_ms = message.timestamp()
-            if kind != TIMESTAMP_NOT_AVAILABLE:
-                found[part] = timestamp_ms
+        if not told:
+            break
     return found

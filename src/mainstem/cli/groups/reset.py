@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from confluent_kafka.admin import AdminClient
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups import reset_plan as planning
-from mainstem.cli.groups.description import GroupFacts, describe, no_such_group
+from mainstem.cli.groups.description import GroupFacts, describe_groups, no_such_group
 from mainstem.cli.groups.offsets import active_group, commit_offsets, committed_offsets
 from mainstem.cli.groups.options import GroupName, Json
-from mainstem.cli.groups.requests import GroupRequests
+from mainstem.cli.groups.requests import list_groups
 from mainstem.cli.groups.reset_plan import Goal, Move
 from mainstem.cli.groups.scope import (
     AllTopics,
-    Partition,
     Topics,
     check_scope,
     existing_partitions,
@@ -31,6 +28,9 @@ from mainstem.cli.groups.scope import (
 )
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
+from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster
 
 EXAMPLES = examples(
     "mainstem groups reset-offsets billing --topic orders --to-earliest  [dim]# only shows the plan[/dim]",
@@ -79,7 +79,9 @@ Execute = Annotated[
 ]
 
 
+@takes_target
 def reset_offsets(
+    target: Target,
     group: GroupName,
     topics: Topics = [],  # noqa: B006 - typer reads the default, nothing changes it
     all_topics: AllTopics = False,
@@ -94,7 +96,6 @@ def reset_offsets(
     export: Export = None,
     execute: Execute = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Move a group to other offsets; shows the plan, and follows it only with --execute."""
     goal = planning.parse_goal(
@@ -113,37 +114,33 @@ def reset_offsets(
         check_scope(topics, all_topics)
     elif topics or all_topics:
         raise CommandError("the file names its partitions itself", "leave --topic and --all-topics out", 2)
-    admin = admin_client(bootstrap)
-    with GroupRequests(bootstrap) as requests:
-        facts = describe(requests, [group]).get(group)
-    committed = committed_offsets(admin, group, bootstrap)
-    goals = _goals(admin, group, bootstrap, goal, wanted, committed, from_file)
-    plan = planning.make_plan(admin, bootstrap, goals, committed)
-    _show(group, plan, export=export, as_json=as_json)
-    sys.stdout.flush()  # the plan comes first also where both streams go into one file
-    if facts is None and not committed:
-        say(f"remark: there is no group {group} yet; committing offsets makes it")
-    _refuse_if_active(group, facts, execute=execute)
-    if execute:
-        commit_offsets(admin, group, {(move.topic, move.partition): move.new for move in plan}, bootstrap)
-        say(f"done: {len(plan)} offsets of {group} are set")
-    else:
-        say("nothing is changed yet: add --execute to do it")
+    with target.connect() as cluster:
+        facts = describe_groups(cluster, [group]).get(group)
+        committed = committed_offsets(cluster, group)
+        goals = _goals(cluster, group, goal, wanted, committed, from_file)
+        plan = planning.make_plan(cluster, goals, committed)
+        _show(group, plan, export=export, as_json=as_json)
+        sys.stdout.flush()  # the plan comes first also where both streams go into one file
+        if facts is None and not committed:
+            say(f"remark: there is no group {group} yet; committing offsets makes it")
+        _refuse_if_active(group, facts, execute=execute)
+        if execute:
+            commit_offsets(cluster, group, {(move.topic, move.partition): move.new for move in plan})
+            say(f"done: {len(plan)} offsets of {group} are set")
+        else:
+            say("nothing is changed yet: add --execute to do it")
 
 
 def _goals(
-    admin: AdminClient,
+    cluster: Cluster,
     group: str,
-    bootstrap: str,
     goal: Goal | None,
     wanted: dict[str, list[int] | None],
-    committed: dict[Partition, int],
+    committed: dict[TopicPartition, int],
     from_file: Path | None,
-) -> dict[Partition, Goal]:
+) -> dict[TopicPartition, Goal]:
     """Which partitions go where; all of them exist."""
-    counts = {
-        name: len(topic.partitions) for name, topic in cluster_metadata(admin, bootstrap).topics.items()
-    }
+    counts = {name: len(topic.partitions) for name, topic in cluster.metadata().items()}
     if goal is None:
         assert from_file is not None
         goals = planning.read_csv(from_file, group)
@@ -155,8 +152,7 @@ def _goals(
     if wanted:
         return dict.fromkeys(existing_partitions(wanted, counts), goal)
     if not committed:
-        with GroupRequests(bootstrap) as requests:
-            listed = requests.listed(cluster_metadata(admin, bootstrap), [], [])
+        listed = list_groups(cluster)
         if all(item.group_id != group for item in listed):
             raise no_such_group(group, (item.group_id for item in listed))
         raise CommandError(f"group {group} has no committed offsets", "name the topics: --topic TOPIC")

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka.admin import AdminClient, OffsetSpec
-
+from mainstem import wire
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups.offsets import find_offsets
-from mainstem.cli.groups.scope import Partition
+from mainstem.cli.offsets import find_offsets
 from mainstem.cli.times import parse_time_ms
 from mainstem.durations import duration_ms
+from mainstem.protocol.resources import TopicPartition
 
 EARLIEST, LATEST, CURRENT, OFFSET, SHIFT, TIME = "earliest", "latest", "current", "offset", "shift", "time"
 WAYS = (
@@ -87,18 +86,15 @@ def parse_goal(
 
 
 def make_plan(
-    admin: AdminClient,
-    bootstrap: str,
-    goals: Mapping[Partition, Goal],
-    committed: Mapping[Partition, int],
+    cluster: wire.Cluster, goals: Mapping[TopicPartition, Goal], committed: Mapping[TopicPartition, int]
 ) -> list[Move]:
     """The new offset of each partition."""
-    earliest = find_offsets(admin, goals, OffsetSpec.earliest(), bootstrap)
-    latest = find_offsets(admin, goals, OffsetSpec.latest(), bootstrap)
-    at_time: dict[Partition, int] = {}
+    earliest = find_offsets(cluster, goals, wire.EARLIEST)
+    latest = find_offsets(cluster, goals, wire.LATEST)
+    at_time: dict[TopicPartition, int] = {}
     for time_ms in {goal.value for goal in goals.values() if goal.kind == TIME}:
         timed = [partition for partition, goal in goals.items() if goal == Goal(TIME, time_ms)]
-        at_time |= find_offsets(admin, timed, OffsetSpec.for_timestamp(time_ms), bootstrap)
+        at_time |= find_offsets(cluster, timed, time_ms)
     plan = []
     for partition, goal in sorted(goals.items()):
         if partition not in earliest or partition not in latest:
@@ -111,7 +107,7 @@ def make_plan(
     return plan
 
 
-def plan_move(partition: Partition, goal: Goal, current: int | None, reach: Reach, at_time: int) -> Move:
+def plan_move(partition: TopicPartition, goal: Goal, current: int | None, reach: Reach, at_time: int) -> Move:
     """Where this partition goes. `at_time` is the first offset at the goal's time, or -1."""
     note = ""
     if goal.kind == EARLIEST:
@@ -140,7 +136,7 @@ def plan_move(partition: Partition, goal: Goal, current: int | None, reach: Reac
     return Move(*partition, current, new, note)
 
 
-def read_csv(path: Path, group_id: str) -> dict[Partition, Goal]:
+def read_csv(path: Path, group_id: str) -> dict[TopicPartition, Goal]:
     """The offsets that a file gives for this group: `topic,partition,offset`, or with the group in front."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -150,7 +146,7 @@ def read_csv(path: Path, group_id: str) -> dict[Partition, Goal]:
             f"cannot read {path} ({reason})",
             "name a file that `groups reset-offsets --export FILE` has written",
         ) from None
-    goals: dict[Partition, Goal] = {}
+    goals: dict[TopicPartition, Goal] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         cells = [cell.strip() for cell in row]
         if not any(cells) or (number == 1 and cells[-3:] == ["topic", "partition", "offset"]):

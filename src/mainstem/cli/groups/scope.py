@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.client import no_such_topic
+from mainstem.cli.advice import no_such_partition, no_such_topic
 from mainstem.cli.errors import CommandError
-
-Partition = tuple[str, int]
+from mainstem.protocol.resources import TopicPartition
 
 Topics = Annotated[
     list[str],
@@ -56,14 +55,16 @@ def check_scope(topics: list[str], all_topics: bool) -> None:
         )
 
 
-def existing_partitions(wanted: Mapping[str, list[int] | None], counts: Mapping[str, int]) -> list[Partition]:
+def existing_partitions(
+    wanted: Mapping[str, list[int] | None], counts: Mapping[str, int]
+) -> list[TopicPartition]:
     """The partitions that are meant, in order; `counts` holds the number of partitions of each topic."""
-    found: set[Partition] = set()
+    found: set[TopicPartition] = set()
     for topic, numbers in wanted.items():
         if topic not in counts:
             raise no_such_topic(topic, list(counts))
         for number in range(counts[topic]) if numbers is None else numbers:
             if number >= counts[topic]:
-                raise CommandError(f"{topic} has no partition {number}", f"it has 0 to {counts[topic] - 1}")
+                raise no_such_partition(topic, number, counts[topic])
             found.add((topic, number))
     return sorted(found)
