@@ -11,9 +11,9 @@ import json
 from typing import Any, NamedTuple
 
 from mainstem.cli.errors import CommandError
+from mainstem.cli.numbers import INT64_MAX
 from mainstem.nearest import did_you_mean
 
-_INT64_MAX = 2**63 - 1
 # Where a message was when it was printed does not say where it goes now.
 _PLACE = frozenset({"topic", "partition", "offset"})
 _CONTENT = frozenset({"key", "key_base64", "value", "value_base64"})
@@ -88,8 +88,8 @@ def _timestamp_ms(entry: dict[str, Any]) -> int:
     timestamp_ms = entry.get("timestamp")
     if timestamp_ms is None:
         return 0
-    if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= _INT64_MAX:
-        raise ValueError(f"timestamp is not a number of milliseconds from 0 to {_INT64_MAX}")
+    if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= INT64_MAX:
+        raise ValueError(f"timestamp is not a number of milliseconds from 0 to {INT64_MAX}")
     return timestamp_ms
 
 

@@ -9,9 +9,9 @@ import re
 from datetime import datetime
 
 from mainstem.cli.errors import CommandError
+from mainstem.cli.numbers import INT64_MAX
 from mainstem.durations import duration_ms
 
-_INT64_MAX = 2**63 - 1
 _MILLISECONDS = re.compile(r"\d{11,}")
 
 
@@ -21,7 +21,7 @@ def parse_time_ms(text: str, now_ms: int) -> int:
     A time before 1970 is 1970: negative numbers mean other things to a broker.
     """
     text = text.strip()
-    if _MILLISECONDS.fullmatch(text) and int(text) <= _INT64_MAX:
+    if _MILLISECONDS.fullmatch(text) and int(text) <= INT64_MAX:
         return int(text)
     if (ago_ms := duration_ms(text)) is not None:
         return max(0, now_ms - ago_ms)

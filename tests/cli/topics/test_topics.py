@@ -2,10 +2,6 @@
 
 import json
 import re
-import socket
-import threading
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -148,14 +144,6 @@ def test_an_unknown_setting_is_refused(mainstem: Mainstem) -> None:
     assert mainstem("topics", "alter", name).returncode == 2
 
 
-def test_no_broker_says_how_to_start_one(mainstem: Mainstem) -> None:
-    result = mainstem("topics", "list", "-b", "localhost:1")
-    assert result.returncode == 1
-    assert result.stderr.startswith("mainstem: no broker answers at localhost:1 (")
-    assert re.search(r"start one with `(\./)?mainstem up`", result.stderr)
-    assert "Traceback" not in result.stderr
-
-
 @pytest.mark.parametrize("count", [100_001, 999_999_999, 99_999_999_999])
 def test_a_number_of_partitions_beyond_reason_is_refused_in_one_line(mainstem: Mainstem, count: int) -> None:
     name = unique_name("many")
@@ -189,63 +177,3 @@ def test_a_topic_of_the_brokers_wants_more_than_yes_to_be_deleted() -> None:
         assert "__consumer_offsets" in listed.splitlines()
         deleted = run_command("topics", "delete", "__consumer_offsets", "--internal", environment=environment)
         assert (deleted.returncode, deleted.stdout) == (0, "deleted __consumer_offsets\n")
-
-
-@pytest.mark.parametrize("address", ["localhost:99999", "localhost:0", "localhost"])
-def test_an_address_that_is_none_is_a_wrong_command_line(mainstem: Mainstem, address: str) -> None:
-    refused = mainstem("topics", "list", "-b", address)
-    assert refused.returncode == 2
-    assert refused.stderr == (
-        f"mainstem: bootstrap.servers has '{address}', which is not HOST:PORT\n"
-        "  -> write it as -b localhost:9092; a port is a number from 1 to 65535\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "that is no Kafka broker: it speaks HTTP"),
-        (None, "it did not answer ApiVersions in 0.3 s"),
-    ],
-)
-def test_what_is_no_broker_is_not_taken_for_one(
-    mainstem: Mainstem, answer: bytes | None, problem: str
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection, suppress(ConnectionResetError):
-                connection.recv(1)
-                if answer is not None:
-                    connection.sendall(answer)
-                while connection.recv(1024):
-                    pass
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        impatient = ("--command-property", "request.timeout.ms=300") if answer is None else ()
-        refused = mainstem("topics", "list", "-b", address, *impatient)
-        thread.join(30)
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        f"mainstem: no broker answers at {address} ({problem})\n"
-        "  -> is that a Kafka broker? Give the address of a broker with -b HOST:PORT or MAINSTEM_BOOTSTRAP\n"
-    )
-
-
-def test_settings_of_the_client_come_from_a_file_and_from_options(
-    broker: Broker, mainstem: Mainstem, tmp_path: Path
-) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text(f"bootstrap.servers={broker.bootstrap_servers}\nsecurity.protocol=SSL\n")
-    encrypted = mainstem("topics", "list", "--command-config", str(file))
-    assert encrypted.returncode == 1
-    assert "ssl" in encrypted.stderr
-    plain = ("--command-config", str(file), "--command-property", "security.protocol=PLAINTEXT")
-    assert mainstem("topics", "list", *plain).returncode == 0
-    wrong = mainstem("topics", "list", "--command-property", "sasl.mechanissm=PLAIN")
-    assert wrong.returncode == 2
-    assert "did you mean sasl.mechanism" in wrong.stderr
-    assert mainstem("topics", "list", "--command-config", str(tmp_path / "absent")).returncode == 2

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from mainstem.cli.wire import Connection
 from mainstem.testing import Broker
+from mainstem.wire import Connection
 from tests.cli.conftest import Mainstem
 from tests.cli.open_transactions import LONG_AGO_MS, committed_end, open_transaction, producer, write
 from tests.support.target import unique_name
@@ -154,7 +154,7 @@ def test_what_is_not_there_is_named(broker: Broker, mainstem: Mainstem, topic: s
         ("describe", f"{name}x"): f"there is no transactional id '{name}x'\n  -> did you mean {name}?",
         ("describe-producers", "--topic", f"{topic}x", "--partition", "0"): f"there is no topic '{topic}x'",
         ("describe-producers", *partition, "3"): f"{topic} has no partition 3\n  -> it has 0 to 2",
-        ("find-hanging", "--broker-id", "7"): "there is no broker 7\n  -> there is 1",
+        ("find-hanging", "--broker-id", "7"): "there is no broker 7\n  -> there are: 1",
         ("find-hanging", "--topic", f"{topic}x"): f"there is no topic '{topic}x'",
         ("abort", *partition, "0", "--start-offset", "5"): (
             f"no transaction in {topic}-0 is open from offset 5\n  -> no transaction is open there"

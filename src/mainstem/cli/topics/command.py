@@ -14,6 +14,7 @@ import typer
 from mainstem.cli.advice import advise, no_such_topic
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
+from mainstem.cli.numbers import INT16_MAX, INT32_MAX
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
@@ -25,8 +26,6 @@ from mainstem.cli.topics.keyed import has_keys
 from mainstem.nearest import suggestion
 from mainstem.protocol.errors import ErrorCode
 from mainstem.wire import Cluster, CreatedTopic, KafkaRefusal, NewTopic, TopicMetadata, topic_resource
-
-INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
 
 app = typer.Typer(
     help="List, create, describe, delete and alter topics.", no_args_is_help=True, rich_markup_mode="rich"

@@ -7,33 +7,35 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from mainstem.cli.choices import spelled
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.description import partitions_text
 from mainstem.cli.groups.options import Json
+from mainstem.cli.numbers import INT64_MAX
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
 from mainstem.cli.times import iso_time
 from mainstem.cli.transactions import end as transactions_end
 from mainstem.cli.transactions import hanging as transactions_hanging
+from mainstem.cli.transactions import requests
 from mainstem.cli.transactions.options import (
     BrokerId,
     MaybeIds,
     Partition,
     Topic,
-    existing_broker,
+    check_broker,
     existing_partition,
     no_such_id,
 )
-from mainstem.cli.transactions.requests import Listed, ProducerFacts, TransactionFacts, TransactionRequests
+from mainstem.cli.transactions.requests import ProducerFacts, TransactionFacts
 from mainstem.cli.units import duration_text
 from mainstem.durations import duration_ms
+from mainstem.wire import Cluster
 
 app = typer.Typer(
     help="List and describe transactions, find and abort hanging ones, fence producers.",
@@ -60,7 +62,9 @@ States = Annotated[
 ]
 ProducerIds = Annotated[
     list[int],
-    typer.Option("--producer-id", metavar="ID", help="Only that of this producer id. May be repeated."),
+    typer.Option(
+        "--producer-id", metavar="ID", max=INT64_MAX, help="Only that of this producer. May be repeated."
+    ),
 ]
 Duration = Annotated[
     str | None,
@@ -88,20 +92,19 @@ Pattern = Annotated[
         "mainstem transactions list --transactional-id-pattern 'billing-.*' --json",
     ),
 )
+@takes_target
 def list_transactions(
+    target: Target,
     state: States = [],  # noqa: B006 - typer reads the default, nothing changes it
     producer_id: ProducerIds = [],  # noqa: B006 - typer reads the default, nothing changes it
     duration_filter: Duration = None,
     pattern: Pattern = None,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List the transactional ids; in a pipe, one per line."""
     states, duration_ms = spelled(state, STATES, "--state"), _duration_ms(duration_filter)
-    admin = admin_client(bootstrap)
-    with TransactionRequests(bootstrap) as requests:
-        cluster = cluster_metadata(admin, bootstrap)
-        found = requests.listed(cluster, states, producer_id, duration_ms, pattern)
+    with target.connect() as cluster:
+        found = requests.list_transactions(cluster, states, producer_id, duration_ms, pattern)
     if as_json:
         print_json([item._asdict() for item in found])
     elif sys.stdout.isatty() and found:
@@ -121,21 +124,20 @@ def list_transactions(
         "mainstem transactions describe --json billing-1 billing-2",
     ),
 )
+@takes_target
 def describe(
+    target: Target,
     ids: MaybeIds = None,
     transactional_id: TransactionalIds = [],  # noqa: B006 - typer reads the default, nothing changes it
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show state, producer, coordinator, and the partitions of a transaction that is not over."""
     names = [*(ids or []), *transactional_id]
-    admin = admin_client(bootstrap)
-    with TransactionRequests(bootstrap) as requests:
-        existing = [] if names else [item.transactional_id for item in _all(requests, admin, bootstrap)]
-        found = requests.described(names or existing)
+    with target.connect() as cluster:
+        found = requests.describe_transactions(cluster, names or _all_ids(cluster))
         for name in names:
             if name not in found:
-                raise no_such_id(name, (item.transactional_id for item in _all(requests, admin, bootstrap)))
+                raise no_such_id(name, _all_ids(cluster))
     now_ms = int(time.time() * 1000)
     if as_json:
         print_json([_facts_json(facts, now_ms) for facts in found.values()])
@@ -149,20 +151,19 @@ def describe(
     "describe-producers",
     epilog=examples("mainstem transactions describe-producers --topic orders --partition 0"),
 )
+@takes_target
 def describe_producers(
+    target: Target,
     topic: Topic,
     partition: Partition,
     broker_id: BrokerId = None,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show the producers that a partition remembers, with their open transactions."""
-    admin = admin_client(bootstrap)
-    cluster = cluster_metadata(admin, bootstrap)
-    existing_broker(cluster, broker_id)
-    wanted = existing_partition(cluster, topic, partition)
-    with TransactionRequests(bootstrap) as requests:
-        found = requests.producers(partial(cluster_metadata, admin, bootstrap), [wanted], broker_id)
+    with target.connect() as cluster:
+        check_broker(cluster, broker_id)
+        wanted = existing_partition(cluster.metadata(), topic, partition)
+        found = requests.describe_producers(cluster, [wanted], broker_id)
     if as_json:
         print_json([facts._asdict() for facts in found])
     elif found:
@@ -188,8 +189,8 @@ _FACTS_COLUMNS = (
 _PRODUCER_COLUMNS = ("producer", "epoch", "coordinator epoch", "last sequence", "last written", "open from")
 
 
-def _all(requests: TransactionRequests, admin: Any, bootstrap: str) -> list[Listed]:
-    return requests.listed(cluster_metadata(admin, bootstrap))
+def _all_ids(cluster: Cluster) -> list[str]:
+    return [item.transactional_id for item in requests.list_transactions(cluster)]
 
 
 def _duration_ms(text: str | None) -> int:
@@ -199,7 +200,7 @@ def _duration_ms(text: str | None) -> int:
     found = int(text) if text.removeprefix("-").isdecimal() else duration_ms(text)
     if found is None:
         raise CommandError(f"{text!r} is not a length of time", "write 10m, 2h30m or milliseconds", 2)
-    return max(found, -1)
+    return min(max(found, -1), INT64_MAX)
 
 
 def _facts_json(facts: TransactionFacts, now_ms: int) -> dict[str, Any]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import Annotated
 
 import typer
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata
+from mainstem.cli.advice import advise
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Yes
+from mainstem.cli.numbers import INT16_MAX, INT32_MAX, INT64_MAX
 from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
+from mainstem.cli.transactions import requests
 from mainstem.cli.transactions.hanging import forgotten
 from mainstem.cli.transactions.options import Ids, Partition, Topic, existing_partition, no_such_id
-from mainstem.cli.transactions.requests import Cluster, Marker, ProducerFacts, TransactionRequests
+from mainstem.cli.transactions.requests import Marker, ProducerFacts, TransactionFacts
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster, KafkaRefusal
 
 ABORT_EXAMPLES = examples(
     "mainstem transactions abort --topic orders --partition 0 --start-offset 42",
@@ -34,17 +37,23 @@ StartOffset = Annotated[
 ]
 ProducerId = Annotated[
     int | None,
-    typer.Option("--producer-id", metavar="ID", min=0, help="In place of the offset, with both epochs."),
+    typer.Option(
+        "--producer-id", metavar="ID", min=0, max=INT64_MAX, help="In place of the offset, with both epochs."
+    ),
 ]
 ProducerEpoch = Annotated[
-    int | None, typer.Option("--producer-epoch", metavar="N", min=0, max=32767, help="The producer's epoch.")
+    int | None,
+    typer.Option("--producer-epoch", metavar="N", min=0, max=INT16_MAX, help="The producer's epoch."),
 ]
 CoordinatorEpoch = Annotated[
-    int | None, typer.Option("--coordinator-epoch", metavar="N", min=-1, help="The coordinator's epoch.")
+    int | None,
+    typer.Option("--coordinator-epoch", metavar="N", min=-1, max=INT32_MAX, help="The coordinator's epoch."),
 ]
 
 
+@takes_target
 def abort(
+    target: Target,
     topic: Topic,
     partition: Partition,
     start_offset: StartOffset = None,
@@ -52,23 +61,21 @@ def abort(
     producer_epoch: ProducerEpoch = None,
     coordinator_epoch: CoordinatorEpoch = None,
     yes: Yes = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Abort a hanging transaction in one partition; find-hanging shows which there are."""
     spelt_out = (producer_id, producer_epoch, coordinator_epoch)
     _check_choice(start_offset, spelt_out)
-    cluster = partial(cluster_metadata, admin_client(bootstrap), bootstrap)
-    where = existing_partition(cluster(), topic, partition)
-    with TransactionRequests(bootstrap) as requests:
+    with target.connect() as cluster:
+        where = existing_partition(cluster.metadata(), topic, partition)
         if start_offset is not None:
-            marker = _hanging_at(requests, cluster, where, start_offset)
+            marker = _hanging_at(cluster, where, start_offset)
         else:
             marker = Marker(topic, partition, *(number for number in spelt_out if number is not None))
         if sys.stdin.isatty() and not yes:
             typer.confirm(
                 f"Abort the transaction of producer {marker.producer_id} in {topic}-{partition}?", abort=True
             )
-        requests.abort(cluster, marker)
+        requests.abort_transaction(cluster, marker)
     print(f"aborted the transaction of producer {marker.producer_id} in {topic}-{partition}")
 
 
@@ -83,12 +90,11 @@ def _check_choice(start_offset: int | None, spelt_out: tuple[int | None, ...]) -
         )
 
 
-def _hanging_at(
-    requests: TransactionRequests, cluster: Cluster, where: TopicPartition, start_offset: int
-) -> Marker:
+def _hanging_at(cluster: Cluster, where: TopicPartition, start_offset: int) -> Marker:
     """The transaction that is open from there, if nobody else will end it."""
     topic, partition = where
-    opened = [facts for facts in requests.producers(cluster, [where]) if facts.start_offset is not None]
+    producers = requests.describe_producers(cluster, [where])
+    opened = [facts for facts in producers if facts.start_offset is not None]
     found = [facts for facts in opened if facts.start_offset == start_offset]
     if not found:
         begins = ", ".join(str(facts.start_offset) for facts in opened)
@@ -96,15 +102,15 @@ def _hanging_at(
             f"no transaction in {topic}-{partition} is open from offset {start_offset}",
             f"those that are open begin at {begins}" if opened else "no transaction is open there",
         )
-    _refuse_what_is_known(requests, cluster, found[0])
+    _refuse_what_is_known(cluster, found[0])
     return Marker(*where, found[0].producer_id, found[0].producer_epoch, found[0].coordinator_epoch)
 
 
-def _refuse_what_is_known(requests: TransactionRequests, cluster: Cluster, facts: ProducerFacts) -> None:
+def _refuse_what_is_known(cluster: Cluster, facts: ProducerFacts) -> None:
     """A coordinator that knows of the transaction would still commit the other partitions of it."""
-    listed = requests.listed(cluster(), producer_ids=[facts.producer_id])
+    listed = requests.list_transactions(cluster, producer_ids=[facts.producer_id])
     ids = {item.producer_id: item.transactional_id for item in listed}
-    if not forgotten([facts], ids, requests.described(ids.values())):
+    if not forgotten([facts], ids, requests.describe_transactions(cluster, ids.values())):
         name = ids[facts.producer_id]
         raise CommandError(
             f"the transaction of {name} is not hanging: its coordinator will end it in all of its partitions",
@@ -112,24 +118,27 @@ def _refuse_what_is_known(requests: TransactionRequests, cluster: Cluster, facts
         )
 
 
-def fence(ids: Ids, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+@takes_target
+def fence(target: Target, ids: Ids, yes: Yes = False) -> None:
     """Shut out the producers that use these ids, and abort what they have open."""
     names = list(dict.fromkeys(ids))
-    admin = admin_client(bootstrap)
     failed: list[CommandError] = []
-    with TransactionRequests(bootstrap) as requests:
-        known = requests.described(names)
+    with target.connect() as cluster:
+        known = requests.describe_transactions(cluster, names)
         if sys.stdin.isatty() and not yes:
             typer.confirm(f"Fence {', '.join(names)}? A producer in use will fail.", abort=True)
         for name in names:
             try:
-                if name not in known:
-                    existing = requests.listed(cluster_metadata(admin, bootstrap))
-                    raise no_such_id(name, (item.transactional_id for item in existing))
-                producer_id, epoch = requests.fence(known[name])
-                print(f"fenced {name}: producer {producer_id} goes on with epoch {epoch}", flush=True)
-            except CommandError as error:
-                say(f"not fenced: {error.message}")
-                failed.append(error)
+                _fence_one(cluster, name, known.get(name))
+            except (CommandError, KafkaRefusal) as error:
+                failed.append(error if isinstance(error, CommandError) else advise(error))
+                say(f"not fenced: {failed[-1].message}")
     if failed:
         raise CommandError(f"{len(failed)} of {len(names)} ids are not fenced", failed[0].hint)
+
+
+def _fence_one(cluster: Cluster, name: str, known: TransactionFacts | None) -> None:
+    if known is None:
+        raise no_such_id(name, (item.transactional_id for item in requests.list_transactions(cluster)))
+    producer_id, epoch = requests.fence_producer(cluster, known)
+    print(f"fenced {name}: producer {producer_id} goes on with epoch {epoch}", flush=True)

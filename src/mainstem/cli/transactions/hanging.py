@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import typer
-from confluent_kafka.admin import ClusterMetadata
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap, admin_client, cluster_metadata, no_such_topic
+from mainstem.cli.advice import no_such_topic
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.options import Json
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
 from mainstem.cli.times import iso_time
-from mainstem.cli.transactions.options import existing_broker, existing_partition
-from mainstem.cli.transactions.requests import (
-    Cluster,
-    ProducerFacts,
-    TransactionFacts,
-    TransactionRequests,
-    partitions_of,
-)
+from mainstem.cli.transactions import requests
+from mainstem.cli.transactions.options import check_broker, existing_partition
+from mainstem.cli.transactions.requests import ProducerFacts, TransactionFacts
 from mainstem.cli.units import duration_text
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster
 
 EXAMPLES = examples(
     "mainstem transactions find-hanging",
@@ -70,22 +65,22 @@ TimeoutMinutes = Annotated[
 ]
 
 
+@takes_target
 def find_hanging(
+    target: Target,
     topic: TopicFilter = None,
     partition: PartitionFilter = None,
     broker_id: BrokerFilter = None,
     max_transaction_timeout: TimeoutMinutes = 15,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Find transactions that nobody will end; readers of committed records wait behind them."""
     if partition is not None and topic is None:
         raise CommandError(f"--partition {partition} of which topic?", "give --topic TOPIC too", 2)
-    cluster = partial(cluster_metadata, admin_client(bootstrap), bootstrap)
-    wanted = _partitions(cluster(), topic, partition, broker_id)
     older_than_ms = int(time.time() * 1000) - max_transaction_timeout * _MINUTE_MS
-    with TransactionRequests(bootstrap) as requests:
-        found = hanging(requests, cluster, wanted, older_than_ms, broker_id)
+    with target.connect() as cluster:
+        wanted = _partitions(cluster, topic, partition, broker_id)
+        found = hanging(cluster, wanted, older_than_ms, broker_id)
     if as_json:
         print_json([_json(facts) for facts in found])
     elif found:
@@ -102,7 +97,6 @@ def find_hanging(
 
 
 def hanging(
-    requests: TransactionRequests,
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
     older_than_ms: int,
@@ -111,18 +105,20 @@ def hanging(
     """The transactions open in these partitions, last written to before then, that hang."""
     candidates = [
         facts
-        for facts in requests.producers(cluster, partitions, broker_id)
+        for facts in requests.describe_producers(cluster, partitions, broker_id)
         if facts.start_offset is not None and facts.last_timestamp_ms < older_than_ms
     ]
     if not candidates:
         return []
-    listed = requests.listed(cluster(), producer_ids={facts.producer_id for facts in candidates})
+    listed = requests.list_transactions(cluster, producer_ids={facts.producer_id for facts in candidates})
     ids = {item.producer_id: item.transactional_id for item in listed}
-    suspects = forgotten(candidates, ids, requests.described(ids.values()))
+    suspects = forgotten(candidates, ids, requests.describe_transactions(cluster, ids.values()))
     if not suspects:
         return []
     # One that was ended while its coordinator was asked is not open any more.
-    still = requests.producers(cluster, {(facts.topic, facts.partition) for facts in suspects}, broker_id)
+    still = requests.describe_producers(
+        cluster, {(facts.topic, facts.partition) for facts in suspects}, broker_id
+    )
     still_open = {(facts.topic, facts.partition, facts.producer_id, facts.start_offset) for facts in still}
     return [
         facts
@@ -146,19 +142,19 @@ def forgotten(
 
 
 def _partitions(
-    cluster: ClusterMetadata, topic: str | None, partition: int | None, broker_id: int | None
+    cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None
 ) -> list[TopicPartition]:
-    existing_broker(cluster, broker_id)
-    if topic is not None and topic not in cluster.topics:
-        raise no_such_topic(topic, list(cluster.topics))
+    check_broker(cluster, broker_id)
+    topics = cluster.metadata()
+    if topic is not None and topic not in topics:
+        raise no_such_topic(topic, topics)
     if topic is not None and partition is not None:
-        return [existing_partition(cluster, topic, partition)]
-    topics = cluster.topics if topic is None else [topic]
+        return [existing_partition(topics, topic, partition)]
     return [
         (name, number)
-        for name in topics
-        for _, number in partitions_of(cluster, name)
-        if broker_id is None or broker_id in cluster.topics[name].partitions[number].replicas
+        for name in (topics if topic is None else [topic])
+        for number, part in topics[name].partitions.items()
+        if broker_id is None or broker_id in part.replicas
     ]
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import typer
-from confluent_kafka.admin import ClusterMetadata
 
-from mainstem.cli.client import no_such_topic
+from mainstem.cli.advice import no_such_broker, no_such_partition, no_such_topic
 from mainstem.cli.errors import CommandError
-from mainstem.cli.transactions.requests import partitions_of
 from mainstem.nearest import suggestion
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster, TopicMetadata
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="One or more transactional ids.")]
 MaybeIds = Annotated[
@@ -26,21 +25,19 @@ BrokerId = Annotated[
 ]
 
 
-def existing_partition(cluster: ClusterMetadata, topic: str, partition: int) -> TopicPartition:
+def existing_partition(topics: Mapping[str, TopicMetadata], topic: str, partition: int) -> TopicPartition:
     """The partition, which has to be there."""
-    if topic not in cluster.topics:
-        raise no_such_topic(topic, list(cluster.topics))
-    count = len(partitions_of(cluster, topic))
-    if partition >= count:
-        raise CommandError(f"{topic} has no partition {partition}", f"it has 0 to {count - 1}")
+    if topic not in topics:
+        raise no_such_topic(topic, topics)
+    if partition not in topics[topic].partitions:
+        raise no_such_partition(topic, partition, len(topics[topic].partitions))
     return topic, partition
 
 
-def existing_broker(cluster: ClusterMetadata, broker_id: int | None) -> None:
+def check_broker(cluster: Cluster, broker_id: int | None) -> None:
     """Nothing to say, if there is such a broker or none is named."""
-    if broker_id is not None and broker_id not in cluster.brokers:
-        known = ", ".join(str(node_id) for node_id in sorted(cluster.brokers))
-        raise CommandError(f"there is no broker {broker_id}", f"there is {known}")
+    if broker_id is not None and broker_id not in (known := cluster.brokers()):
+        raise no_such_broker(broker_id, known)
 
 
 def no_such_id(transactional_id: str, existing: Iterable[str]) -> CommandError:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka.admin import ClusterMetadata
-
-from mainstem.cli.cluster_requests import ClusterRequests, check
 from mainstem.cli.errors import CommandError
-from mainstem.cli.wire import Connection
-from mainstem.protocol.apis.k10_find_coordinator import Coordinator
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 from mainstem.protocol.apis.k61_describe_producers import (
     DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
     ProducerState,
     TopicRequest,
 )
@@ -30,12 +26,13 @@ from mainstem.protocol.apis.k65_describe_transactions import DescribeTransaction
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
+from mainstem.wire import Cluster, Connection
+from mainstem.wire.connection import address_text
+from mainstem.wire.errors import check, name_of
 
 PARTITIONS_PER_REQUEST = 500
 _UNFILTERED_MS = -1
 _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
-
-Cluster = Callable[[], ClusterMetadata]
 
 
 class Listed(NamedTuple):
@@ -84,119 +81,140 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-class TransactionRequests(ClusterRequests):
-    """Requests about transactions. Use as a context manager."""
+def list_transactions(
+    cluster: Cluster,
+    states: Iterable[str] = (),
+    producer_ids: Iterable[int] = (),
+    duration_ms: int = _UNFILTERED_MS,
+    pattern: str | None = None,
+) -> list[Listed]:
+    """The transactional ids of all coordinators by name, chosen by the brokers.
 
-    KEY_TYPE = 1
+    With a duration, brokers name ids in no transaction too: these go by the last one, or by none.
+    """
+    request = ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=duration_ms,
+        transactional_id_pattern=pattern,
+    )
 
-    def listed(
-        self,
-        cluster: ClusterMetadata,
-        states: Iterable[str] = (),
-        producer_ids: Iterable[int] = (),
-        duration_ms: int = _UNFILTERED_MS,
-        pattern: str | None = None,
-    ) -> list[Listed]:
-        """The transactional ids of all coordinators by name, chosen by the brokers.
+    def ask(node_id: int, connection: Connection) -> list[Listed]:
+        _check_filters(connection, duration_ms, pattern)
+        answer = connection.call(request)
+        check(answer.error_code, "list the transactions")
+        if answer.unknown_state_filters:
+            names = ", ".join(answer.unknown_state_filters)
+            raise CommandError(f"the broker knows no state {names}", "leave --state out")
+        return [
+            Listed(found.transactional_id, found.transaction_state, found.producer_id, node_id)
+            for found in answer.transaction_states
+            if duration_ms == _UNFILTERED_MS or found.transaction_state not in _OVER
+        ]
 
-        With a duration, brokers name ids in no transaction too: these go by the last one, or by none.
-        """
-        request = ListTransactionsRequest(
-            state_filters=list(states),
-            producer_id_filters=list(producer_ids),
-            duration_filter=duration_ms,
-            transactional_id_pattern=pattern,
-        )
-
-        def ask(connection: Connection, node_id: int) -> list[Listed]:
-            _check_filters(connection, duration_ms, pattern)
-            answer = connection.call(request)
-            check(answer.error_code, "list the transactions")
-            if answer.unknown_state_filters:
-                names = ", ".join(answer.unknown_state_filters)
-                raise CommandError(f"the broker knows no state {names}", "leave --state out")
-            return [
-                Listed(found.transactional_id, found.transaction_state, found.producer_id, node_id)
-                for found in answer.transaction_states
-                if duration_ms == _UNFILTERED_MS or found.transaction_state not in _OVER
-            ]
-
-        return sorted(self.at_brokers(cluster, ask))
-
-    def described(self, transactional_ids: Iterable[str]) -> dict[str, TransactionFacts]:
-        """What there is to know of each id; those that do not exist are left out."""
-        wanted = list(transactional_ids)
-        found = self.at_coordinators(wanted, _describe_at) if wanted else []
-        return {facts.transactional_id: facts for facts in sorted(found)}
-
-    def producers(
-        self, cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
-    ) -> list[ProducerFacts]:
-        """The producers that these partitions remember, asked of the leaders or of one broker's replicas."""
-        wanted = sorted(partitions)
-
-        def attempt() -> list[ProducerFacts]:
-            found: list[ProducerFacts] = []
-            for address, some in _by_broker(cluster(), wanted, broker_id).items():
-                for first in range(0, len(some), PARTITIONS_PER_REQUEST):
-                    batch = some[first : first + PARTITIONS_PER_REQUEST]
-                    found += _producers_at(self.connection(*address), batch)
-            return sorted(found)
-
-        return self.retried(attempt)
-
-    def abort(self, cluster: Cluster, marker: Marker) -> None:
-        """Write an abort marker into the partition, as the coordinator would."""
-        topics = [WritableTxnMarkerTopic(name=marker.topic, partition_indexes=[marker.partition])]
-        request = WriteTxnMarkersRequest(
-            markers=[
-                WritableTxnMarker(
-                    producer_id=marker.producer_id,
-                    producer_epoch=marker.producer_epoch,
-                    transaction_result=False,
-                    topics=topics,
-                    # A producer that never ended a transaction here has none; 0 is older than any that comes.
-                    coordinator_epoch=max(0, marker.coordinator_epoch),
-                )
-            ]
-        )
-
-        def attempt() -> None:
-            partition = (marker.topic, marker.partition)
-            (address,) = _by_broker(cluster(), [partition], None)
-            answer = self.connection(*address).call(request)
-            for part in (
-                part for item in answer.markers for topic in item.topics for part in topic.partitions
-            ):
-                check(part.error_code, f"abort a transaction in {marker.topic}-{marker.partition}")
-
-        self.retried(attempt)
-
-    def fence(self, facts: TransactionFacts) -> tuple[int, int]:
-        """Give the id a new producer epoch; the producer id and epoch that it has now.
-
-        A transaction that is open is aborted first, for which the coordinator has to be asked more than once.
-        """
-        request = InitProducerIdRequest(
-            transactional_id=facts.transactional_id, transaction_timeout_ms=facts.timeout_ms
-        )
-
-        def ask(connection: Connection, _: Coordinator, __: list[str]) -> list[tuple[int, int]]:
-            answer = connection.call(request)
-            check(answer.error_code, f"fence {facts.transactional_id}")
-            return [(answer.producer_id, answer.producer_epoch)]
-
-        (fenced,) = self.at_coordinators([facts.transactional_id], ask)
-        return fenced
+    return sorted(cluster.at_each_broker(ask))
 
 
-def partitions_of(cluster: ClusterMetadata, topic: str) -> list[TopicPartition]:
-    """All partitions of a topic that is there."""
-    return [(topic, number) for number in cluster.topics[topic].partitions]
+def describe_transactions(cluster: Cluster, transactional_ids: Iterable[str]) -> dict[str, TransactionFacts]:
+    """What there is to know of each id; those that do not exist are left out."""
+
+    def ask(node_id: int, connection: Connection, ids: list[str]) -> list[TransactionFacts]:
+        place = address_text(*cluster.address(node_id))
+        answer = connection.call(DescribeTransactionsRequest(transactional_ids=ids))
+        found: list[TransactionFacts] = []
+        for state in answer.transaction_states:
+            if state.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                check(state.error_code, f"describe {state.transactional_id}")
+                found.append(_facts(state, place, node_id))
+        return found
+
+    found = cluster.at_coordinators("transaction", transactional_ids, ask)
+    return {facts.transactional_id: facts for facts in sorted(found)}
 
 
-def _marker_results(answer: WriteTxnMarkersResponse) -> list[WritableTxnMarkerPartitionResult]:
-    return [part for marker in answer.markers for topic in marker.topics for part in topic.partitions]
+def describe_producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None = None
+) -> list[ProducerFacts]:
+    """The producers that these partitions remember, asked of the leaders or of one broker's replicas."""
+    wanted = sorted(partitions)
+    found: list[ProducerFacts] = []
+    for first in range(0, len(wanted), PARTITIONS_PER_REQUEST):
+        results = _producers(cluster, wanted[first : first + PARTITIONS_PER_REQUEST], broker_id)
+        for partition, result in results.items():
+            what = f"look at the producers of {name_of(partition)}"
+            check(result.error_code, what, result.error_message)
+            found += map(partial(_producer_facts, *partition), result.active_producers)
+    return sorted(found)
+
+
+def _producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], broker_id: int | None
+) -> dict[TopicPartition, PartitionResponse]:
+    if broker_id is not None:
+        request = _producers_request(partitions)
+        return _by_partition(cluster.at_broker(broker_id, lambda connection: connection.call(request)))
+
+    def results_of(
+        answer: DescribeProducersResponse, _: object
+    ) -> dict[TopicPartition, tuple[int, PartitionResponse]]:
+        return {at: (result.error_code, result) for at, result in _by_partition(answer).items()}
+
+    return cluster.at_leaders(
+        dict.fromkeys(partitions),
+        lambda _, part: (_producers_request(part), None),
+        results_of,
+        "look at the producers of",
+    )
+
+
+def abort_transaction(cluster: Cluster, marker: Marker) -> None:
+    """Write an abort marker into the partition, as the coordinator would."""
+    partition = (marker.topic, marker.partition)
+    topics = [WritableTxnMarkerTopic(name=marker.topic, partition_indexes=[marker.partition])]
+    request = WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=False,
+                topics=topics,
+                # A producer that never ended a transaction here has none; 0 is older than any that comes.
+                coordinator_epoch=max(0, marker.coordinator_epoch),
+            )
+        ]
+    )
+    what = "abort a transaction in"
+    codes = cluster.at_leaders(
+        {partition: None}, lambda _, __: (request, None), lambda answer, _: _marker_codes(answer), what
+    )
+    check(codes[partition], f"{what} {name_of(partition)}")
+
+
+def fence_producer(cluster: Cluster, facts: TransactionFacts) -> tuple[int, int]:
+    """Give the id a new producer epoch; the producer id and epoch that it has now.
+
+    A transaction that is open is aborted first, for which the coordinator has to be asked more than once.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=facts.transactional_id, transaction_timeout_ms=facts.timeout_ms
+    )
+
+    def ask(_: int, connection: Connection, __: list[str]) -> list[tuple[int, int]]:
+        answer = connection.call(request)
+        check(answer.error_code, f"fence {facts.transactional_id}")
+        return [(answer.producer_id, answer.producer_epoch)]
+
+    (fenced,) = cluster.at_coordinators("transaction", [facts.transactional_id], ask)
+    return fenced
+
+
+def _marker_codes(answer: WriteTxnMarkersResponse) -> dict[TopicPartition, tuple[int, int]]:
+    return {
+        (topic.name, part.partition_index): (part.error_code, part.error_code)
+        for marker in answer.markers
+        for topic in marker.topics
+        for part in topic.partitions
+    }
 
 
 def _check_filters(connection: Connection, duration_ms: int, pattern: str | None) -> None:
@@ -212,17 +230,7 @@ def _check_filters(connection: Connection, duration_ms: int, pattern: str | None
             raise CommandError(f"the broker is too old for {option}", f"leave {option} out")
 
 
-def _describe_at(connection: Connection, node: Coordinator, ids: list[str]) -> list[TransactionFacts]:
-    answer = connection.call(DescribeTransactionsRequest(transactional_ids=ids))
-    found: list[TransactionFacts] = []
-    for state in answer.transaction_states:
-        if state.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            check(state.error_code, f"describe {state.transactional_id}")
-            found.append(_facts(state, node))
-    return found
-
-
-def _facts(state: TransactionState, node: Coordinator) -> TransactionFacts:
+def _facts(state: TransactionState, coordinator: str, coordinator_id: int) -> TransactionFacts:
     # A coordinator goes on telling when the last transaction began after it is over.
     is_open = state.transaction_start_time_ms >= 0 and state.transaction_state not in _OVER
     return TransactionFacts(
@@ -232,25 +240,21 @@ def _facts(state: TransactionState, node: Coordinator) -> TransactionFacts:
         state.producer_epoch,
         state.transaction_timeout_ms,
         state.transaction_start_time_ms if is_open else None,
-        f"{node.host}:{node.port}",
-        node.node_id,
+        coordinator,
+        coordinator_id,
         sorted((topic.topic, number) for topic in state.topics for number in topic.partitions),
     )
 
 
-def _producers_at(connection: Connection, partitions: list[TopicPartition]) -> list[ProducerFacts]:
+def _producers_request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         topics[topic].append(number)
-    requested = [TopicRequest(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
-    answer = connection.call(DescribeProducersRequest(topics=requested))
-    found: list[ProducerFacts] = []
-    for item in answer.topics:
-        for part in item.partitions:
-            what = f"look at the producers of {item.name}-{part.partition_index}"
-            check(part.error_code, what, part.error_message)
-            found += map(partial(_producer_facts, item.name, part.partition_index), part.active_producers)
-    return found
+    return DescribeProducersRequest(topics=[TopicRequest(*item) for item in topics.items()])
+
+
+def _by_partition(answer: DescribeProducersResponse) -> dict[TopicPartition, PartitionResponse]:
+    return {(topic.name, part.partition_index): part for topic in answer.topics for part in topic.partitions}
 
 
 def _producer_facts(topic: str, partition: int, state: ProducerState) -> ProducerFacts:
@@ -264,17 +268,3 @@ def _producer_facts(topic: str, partition: int, state: ProducerState) -> Produce
         state.last_timestamp,
         state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None,
     )
-
-
-def _by_broker(
-    cluster: ClusterMetadata, partitions: Iterable[TopicPartition], broker_id: int | None
-) -> dict[tuple[str, int], list[TopicPartition]]:
-    """The partitions by the address of the broker to ask."""
-    shared: dict[tuple[str, int], list[TopicPartition]] = defaultdict(list)
-    for topic, number in partitions:
-        metadata: Any = cluster.topics[topic].partitions[number]
-        node = cluster.brokers.get(metadata.leader if broker_id is None else broker_id)
-        if node is None:
-            raise CommandError(f"{topic}-{number} has no leader now", "start the broker that holds it")
-        shared[str(node.host), node.port].append((topic, number))
-    return shared
