@@ -13,12 +13,28 @@ import pytest
 
 from mainstem.broker.network.connection import Connection
 from mainstem.broker.requests.fast_path import FastPath
+from mainstem.security.authorizer import AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import Client
 
 MakeBroker = Callable[..., Awaitable[InProcessBroker]]
 Connect = Callable[..., Awaitable[Client]]
+
+
+class Rules(AllowAll):
+    """Allows what is not denied."""
+
+    def __init__(self) -> None:
+        self.generation = 1
+        self.asked = 0
+        self.denied = False
+
+    def authorize(
+        self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
+    ) -> bool:
+        self.asked += 1
+        return not self.denied
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,3 +105,11 @@ def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(FastPath, "try_answer", watched)
     return ways
+
+
+@pytest.fixture
+def rules(broker: InProcessBroker) -> Iterator[Rules]:
+    before = broker.node.authorizer
+    broker.node.authorizer = rules = Rules()
+    yield rules
+    broker.node.authorizer = before

@@ -1,6 +1,6 @@
 """What all short ways have in common: they keep to quotas and to what the authorizer says."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -16,8 +16,8 @@ from mainstem.protocol.apis.k12_heartbeat import HeartbeatRequest
 from mainstem.protocol.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.registry import API_KEYS
-from mainstem.security.authorizer import AllowAll, Operation, ResourceType
 from mainstem.testing.in_process import InProcessBroker
+from tests.broker.conftest import Rules
 from tests.broker.coordination.test_classic_groups import only_member
 from tests.broker.coordination.test_group_configs import join as join_consumer_group
 from tests.broker.harness import Client, batch, create_topic, produce_request, unique_name
@@ -63,29 +63,6 @@ class Quota(Throttle):
         self.told_ms += 5
         self.clients.add(client_id)
         return self.told_ms
-
-
-class Rules(AllowAll):
-    """Allows what is not denied."""
-
-    def __init__(self) -> None:
-        self.generation = 1
-        self.asked = 0
-        self.denied = False
-
-    def authorize(
-        self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
-    ) -> bool:
-        self.asked += 1
-        return not self.denied
-
-
-@pytest.fixture
-def rules(broker: InProcessBroker) -> Iterator[Rules]:
-    before = broker.node.authorizer
-    broker.node.authorizer = rules = Rules()
-    yield rules
-    broker.node.authorizer = before
 
 
 def error_of(response: Any) -> int:

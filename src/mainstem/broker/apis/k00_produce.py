@@ -6,7 +6,6 @@ v5 log start offset, v7 zstd, v8 record errors (KIP-467), v9 flexible, v10 the c
 """
 
 import logging
-from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.produce_fast_path import ProduceRoute
+from mainstem.broker.requests.waiting_produce import ACKS_ALL, WaitingProduce
 from mainstem.logs import about
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -44,7 +44,6 @@ API: Final = Api("broker")
 logger = logging.getLogger(__name__)
 
 _TOPIC_IDS_SINCE: Final = 13
-_ACKS_ALL: Final = -1
 _ZSTD_SINCE: Final = 7
 _TURN_SECONDS_MAX: Final = 0.005
 
@@ -69,11 +68,10 @@ class Produce:
         "_prepared",
         "_refusal",
         "_request",
-        "_timer",
         "_verification",
+        "_waiting",
         "first_error",
         "response",
-        "waiting",
     )
 
     def __init__(self, ctx: RequestContext, request: ProduceRequest) -> None:
@@ -82,13 +80,11 @@ class Produce:
         self._appending: Iterator[None] | None = None
         self._kept_bytes: int | None = None
         self._prepared: dict[int, HeavyBatch] = {}  # by the identity of their places in the request
-        self._timer: TimerHandle | None = None
         self._verification: Verification | None = None
         self._refusal: KafkaError | None = None  # of the whole request
-        self.response = ProduceResponse()
+        self._waiting = WaitingProduce(ctx, request.acks, request.timeout_ms)
+        self.response = self._waiting.response
         self.first_error: str | None = None
-        # By partition, in the order of their offsets: a request may name a partition twice.
-        self.waiting: dict[Partition, list[PartitionProduceResponse]] = {}
 
     # ---- batches that take long to look into
 
@@ -224,10 +220,7 @@ class Produce:
             if self.first_error is not None:
                 raise CloseConnection(f"acks=0 produce failed: {self.first_error}")
             return None
-        if self.waiting:
-            self._park()
-            return PARKED
-        return self.response
+        return PARKED if self._waiting.park() else self.response
 
     def _append(self) -> Iterator[None]:
         """Append every partition's batch, with a place to stop between any two; each has its own result."""
@@ -248,7 +241,7 @@ class Produce:
         try:
             if self._refusal is not None:
                 raise self._refusal
-            if not _ACKS_ALL <= acks <= 1:
+            if not ACKS_ALL <= acks <= 1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: only 0, 1 and -1 (all) are allowed"
                 )
@@ -257,7 +250,7 @@ class Produce:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD, "the request holds no record batch for this partition"
                 )
-            if acks == _ACKS_ALL:
+            if acks == ACKS_ALL:
                 partition.check_enough_replicas()
             node = self._ctx.node
             assert isinstance(data.records, memoryview)
@@ -289,8 +282,7 @@ class Produce:
             log_start_offset=partition.log.log_start_offset,
         )
         if acks and not partition.is_committed(result.last_offset, acks):
-            self.waiting.setdefault(partition, []).append(response)
-            partition.add_ack_waiter(result.last_offset, acks, self)
+            self._waiting.wait_for(partition, result.last_offset, response)
         return response
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
@@ -348,41 +340,3 @@ class Produce:
                 for batch_index, text in error.record_errors
             ]
         return response
-
-    # ---- waiting
-
-    def _park(self) -> None:
-        ctx = self._ctx
-        self._timer = ctx.node.loop.call_later(max(0, self._request.timeout_ms) / 1000, self._expire)
-        ctx.connection.waiter = self
-
-    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
-        """One of the partitions is done, well or not; the answer leaves with the last of them."""
-        responses = self.waiting[partition]
-        response = responses.pop(0)
-        if not responses:
-            del self.waiting[partition]
-        if error != ErrorCode.NONE:
-            response.error_code = error
-            response.error_message = error.message
-            response.base_offset = -1
-        elif self._request.acks == _ACKS_ALL and not partition.has_enough_replicas:
-            response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        if not self.waiting and self._timer is not None:  # else some are not even appended
-            self._timer.cancel()
-            self._ctx.reply(self.response)
-
-    def _expire(self) -> None:
-        for partition, responses in self.waiting.items():
-            for response in responses:
-                response.error_code = ErrorCode.REQUEST_TIMED_OUT
-            partition.remove_ack_waiter(self)
-        self.waiting.clear()
-        self._ctx.reply(self.response)
-
-    def cancel(self) -> None:
-        assert self._timer is not None
-        self._timer.cancel()
-        for partition in self.waiting:
-            partition.remove_ack_waiter(self)
-        self.waiting.clear()

@@ -81,7 +81,10 @@ class Fetch:
         self._request = request
         self._session = session
         self._committed = request.isolation_level == READ_COMMITTED
-        self._is_follower = session.reads_as[0] >= 0
+        state = request.replica_state
+        replica_id = request.replica_id if state is None else state.replica_id
+        self._is_follower = replica_id >= 0
+        session.read_as((replica_id, request.isolation_level, ctx.principal, ctx.node.authorizer.generation))
         self._results: list[Result] = []
         self._available: dict[FetchedPartition, int] = {}
         self._touched: set[FetchedPartition] = set()
@@ -250,6 +253,10 @@ class Fetch:
                 self._finish()
                 return
             partition.subscribers[asked] = self._session
+            end_offset = partition.last_stable_offset if self._committed else partition.high_watermark
+            if self._request.min_bytes <= 1 and end_offset > asked.fetch_offset:
+                self._finish()  # a single record is enough
+                return
             try:
                 result = partition.read(asked.fetch_offset, asked.max_bytes, True, self._committed)
             except KafkaError:

@@ -174,16 +174,9 @@ class Partition:
         return self._flush_running
 
     @property
-    def commits_at_once(self) -> bool:
-        """Whether an append is committed when it returns: no other replica and no fsync to wait for."""
-        config = self.log.config
-        return (
-            isinstance(self.role, LeaderState)
-            and len(self.role.isr) == 1
-            and config.min_insync_replicas <= 1
-            and config.flush_messages == _NEVER
-            and config.flush_ms == _NEVER
-        )
+    def is_flushed_by_time(self) -> bool:
+        """Whether `flush_in_time` has something to do after an append."""
+        return self.log.config.flush_ms != _NEVER
 
     def check_leader(self, epoch: int = -1) -> None:
         """Refuse a client that asks the wrong broker, or whose idea of the leader epoch differs from ours; -1

@@ -25,7 +25,7 @@ class EncodedBody:
 class RequestContext:
     """One request in the making of its answer."""
 
-    __slots__ = ("_api", "client_id", "connection", "correlation_id", "node", "principal", "version")
+    __slots__ = ("api", "client_id", "connection", "correlation_id", "node", "principal", "version")
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RequestContext:
     ) -> None:
         self.node = node
         self.connection = connection
-        self._api = api
+        self.api = api
         self.version = api.version
         self.correlation_id = correlation_id
         self.client_id = client_id
@@ -63,11 +63,11 @@ class RequestContext:
 
     def encode(self, response: Any) -> EncodedBody:
         """Encode a response in the version of this request, to be kept and answered again."""
-        return EncodedBody(self._api.encode(response))
+        return EncodedBody(self.api.encode(response))
 
     def reply(self, response: Any) -> None:
         """Answer a request that was parked."""
         if not self.connection.closed:
-            reply = self._api.frame(self, response)
+            reply = self.api.frame(self, response)
             assert not isinstance(reply, Parked)
             self.connection.reply(reply)

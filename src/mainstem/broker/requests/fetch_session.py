@@ -72,6 +72,11 @@ Result = tuple[FetchedPartition, PartitionData, int]  # the last is the size of 
 _place = attrgetter("place")
 
 
+# Which replica (-1 is a consumer), its isolation level, its principal, and the generation of the rules that
+# say what the principal may read.
+Reader = tuple[int, int, str, int]
+
+
 class ParkedFetch(Protocol):
     """A fetch that waits for what the session asks for."""
 
@@ -88,7 +93,7 @@ class FetchSession:
         "last_used_ms",
         "parked",
         "partitions",
-        "reads_as",
+        "reader",
         "ready",
         "session_id",
         "uses_topic_ids",
@@ -103,7 +108,7 @@ class FetchSession:
         self.partitions: dict[Key, FetchedPartition] = {}
         self.ready: dict[FetchedPartition, None] = {}
         self.parked: list[ParkedFetch] = []
-        self.reads_as = (-1, 0)  # which replica, at which isolation level
+        self.reader: Reader | None = None
         self._places = 0
 
     def ask(self, request: FetchRequest) -> None:
@@ -121,11 +126,12 @@ class FetchSession:
                 asked.last_fetched_epoch = part.last_fetched_epoch
                 asked.has_moved = True
                 self.ready[asked] = None
-        state = request.replica_state
-        reads_as = (request.replica_id if state is None else state.replica_id, request.isolation_level)
-        if reads_as != self.reads_as:
-            self.reads_as = reads_as
-            for asked in self.partitions.values():  # each may end elsewhere for this reader
+
+    def read_as(self, reader: Reader) -> None:
+        """For another reader each partition may end elsewhere, or be refused."""
+        if reader != self.reader:
+            self.reader = reader
+            for asked in self.partitions.values():
                 self.ready[asked] = None
                 asked.has_moved = True
 
@@ -209,7 +215,7 @@ class FetchSession:
 
     def _is_at_end(self, asked: FetchedPartition, data: PartitionData, size: int) -> bool:
         """Whether only a move of the partition can bring its reader more records."""
-        read_committed = self.reads_as[1] == READ_COMMITTED
+        read_committed = self.reader is not None and self.reader[1] == READ_COMMITTED
         end_offset = data.last_stable_offset if read_committed else data.high_watermark
         return size == 0 and asked.fetch_offset >= end_offset
 

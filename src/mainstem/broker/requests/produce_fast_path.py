@@ -1,6 +1,8 @@
 """The short way for small produces to one partition, which come by the ten thousand.
 
-A producer's requests to a partition differ only in correlation id and records.
+A producer's requests to a partition differ only in correlation id and records. What is committed when it is
+appended is answered at once; what is not (there is an fsync or another replica to wait for) is in the log all
+the same, and waits there like any other.
 """
 
 from collections.abc import Callable
@@ -9,9 +11,10 @@ from typing import Any, Final, Self
 
 from mainstem.broker.coordination.transaction_verification import verify_at_once
 from mainstem.broker.logs.partition import Partition
-from mainstem.broker.network.connection import Connection
+from mainstem.broker.network.connection import PARKED, Connection, Parked
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.fast_path import Route, Template
+from mainstem.broker.requests.waiting_produce import ACKS_ALL, WaitingProduce
 from mainstem.protocol.apis.k00_produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -38,7 +41,9 @@ class ProduceRoute(Route):
     """Appends the records of a frame to one partition."""
 
     __slots__ = (
+        "_acks",
         "_after",
+        "_api",
         "_before",
         "_coordinator_index",
         "_flexible",
@@ -47,6 +52,7 @@ class ProduceRoute(Route):
         "_pack",
         "_partition",
         "_size",
+        "_timeout_ms",
         "_transactional_id",
         "_version",
     )
@@ -57,6 +63,9 @@ class ProduceRoute(Route):
         template = Template(_KEY, version, _marked_response(topic.name, topic.topic_id, partition.index))
         super().__init__(ctx, template.throttle_at)
         self._node = ctx.node
+        self._api = ctx.api
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
         self._now_ms = ctx.node.clock.now_ms
         self._partition = partition
         self._version = version
@@ -120,11 +129,11 @@ class ProduceRoute(Route):
                 partition = node.replicas.by_topic_id(topic.topic_id, index)
         except KafkaError:
             return None
-        return cls(ctx, request, partition) if partition.commits_at_once else None
+        return None if partition.is_flushed_by_time else cls(ctx, request, partition)
 
     def try_answer(
         self, connection: Connection, correlation_id: int, frame: memoryview, pos: int, end: int
-    ) -> bytes | None:
+    ) -> bytes | Parked | None:
         if pos + 5 > end:
             return None
         if self._flexible:
@@ -145,6 +154,8 @@ class ProduceRoute(Route):
         log = partition.log
         if log.needs_decompression and is_heavy(records, log.config):
             return None
+        if not partition.has_enough_replicas and self._acks == ACKS_ALL:
+            return None
         try:
             if is_transactional(records):
                 result = self._append_in_transaction(records)
@@ -159,6 +170,10 @@ class ProduceRoute(Route):
             )
         if result is None:
             return None
+        if result.last_offset >= partition.high_watermark and not partition.is_committed(
+            result.last_offset, self._acks
+        ):
+            return self._wait(connection, correlation_id, result)
         return self._pack(
             self._size,
             correlation_id,
@@ -168,6 +183,23 @@ class ProduceRoute(Route):
             result.log_start_offset,
             self._after,
         )
+
+    def _wait(self, connection: Connection, correlation_id: int, result: AppendResult) -> Parked:
+        """Answer when it is committed, as the ordinary way does."""
+        ctx = RequestContext(self._node, connection, self._api, correlation_id, self._client_id)
+        waiting = WaitingProduce(ctx, self._acks, self._timeout_ms)
+        partition = self._partition
+        response = PartitionProduceResponse(
+            index=partition.index,
+            base_offset=result.first_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+        )
+        topic = TopicProduceResponse(partition.topic, partition.topic_id, [response])
+        waiting.response.responses.append(topic)
+        waiting.wait_for(partition, result.last_offset, response)
+        waiting.park()
+        return PARKED
 
     def _append_in_transaction(self, batch: memoryview) -> AppendResult | None:
         """None when the coordinator must be asked, which may take a while."""

@@ -1,0 +1,77 @@
+"""A produce request from its append to its answer: it waits until every batch has what `acks` asks for.
+
+A batch is in the log when it is waited for, and is never appended again. The answer leaves with the last one
+that is committed or fails, or when the request times out.
+"""
+
+from asyncio import TimerHandle
+from typing import Final
+
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.requests.context import RequestContext
+from mainstem.protocol.apis.k00_produce import PartitionProduceResponse, ProduceResponse
+from mainstem.protocol.errors import ErrorCode
+
+ACKS_ALL: Final = -1
+
+
+class WaitingProduce:
+    """The answer of one request in the making."""
+
+    __slots__ = ("_acks", "_ctx", "_timeout_ms", "_timer", "_waiting", "response")
+
+    def __init__(self, ctx: RequestContext, acks: int, timeout_ms: int) -> None:
+        self._ctx = ctx
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._timer: TimerHandle | None = None
+        # By partition, in the order of their offsets: a request may name a partition twice.
+        self._waiting: dict[Partition, list[PartitionProduceResponse]] = {}
+        self.response = ProduceResponse()
+
+    def wait_for(self, partition: Partition, last_offset: int, response: PartitionProduceResponse) -> None:
+        """The batch that ends there is not committed yet; its part of the answer says so if it never is."""
+        self._waiting.setdefault(partition, []).append(response)
+        partition.add_ack_waiter(last_offset, self._acks, self)
+
+    def park(self) -> bool:
+        """All is appended: answer later, unless there is nothing to wait for (any more)."""
+        if not self._waiting:
+            return False
+        ctx = self._ctx
+        self._timer = ctx.node.loop.call_later(max(0, self._timeout_ms) / 1000, self._expire)
+        ctx.connection.waiter = self
+        return True
+
+    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
+        """One of the batches is done, well or not."""
+        responses = self._waiting[partition]
+        response = responses.pop(0)
+        if not responses:
+            del self._waiting[partition]
+        if error != ErrorCode.NONE:
+            response.error_code = error
+            response.error_message = error.message
+            response.base_offset = -1
+        elif self._acks == ACKS_ALL and not partition.has_enough_replicas:
+            response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if not self._waiting and self._timer is not None:  # else some are not even appended
+            self._timer.cancel()
+            self._ctx.reply(self.response)
+
+    def _expire(self) -> None:
+        for responses in self._waiting.values():
+            for response in responses:
+                response.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._leave()
+        self._ctx.reply(self.response)
+
+    def cancel(self) -> None:
+        assert self._timer is not None
+        self._timer.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        for partition in self._waiting:
+            partition.remove_ack_waiter(self)
+        self._waiting.clear()
