@@ -10,6 +10,8 @@ import pytest
 from tests.support import tidy
 
 ROOT = Path(__file__).parents[1]
+# What gives the rest of the broker its time, its randomness and its child processes.
+PROVIDERS = ("clock", "randomness", "processes", "slices")
 Checker = Callable[[str, str], Iterator[str]]
 _WHY = '"""A file. Long on purpose: it is one idea."""\n'
 
@@ -46,6 +48,15 @@ def test_python_files_are_short_and_say_what_they_are_for(checker: Checker) -> N
 @pytest.mark.parametrize("checker", [tidy.unfinished_work, tidy.machine_paths, tidy.registry_hosts])
 def test_files_speak_of_the_product_only(checker: Checker) -> None:
     assert _complaints(checker, _files()) == []
+
+
+def test_the_broker_is_handed_time_randomness_threads_and_processes() -> None:
+    folders = [f"src/mainstem/{name}/*.py" for name in ("broker", "cluster", "coordinator", "replication")]
+    files = _files(*folders)
+    for name in PROVIDERS:
+        assert files.pop(f"src/mainstem/broker/{name}.py"), "a provider that is not needed is not listed"
+    assert len(files) > 100
+    assert _complaints(tidy.reaches_around, files) == []
 
 
 def test_every_module_is_used() -> None:
@@ -94,6 +105,10 @@ def test_the_development_lock_contains_the_runtime_lock() -> None:
         (tidy.long_files, _WHY + "x = 1\n" * 700, _WHY + "x = 1\n" * 699),
         (tidy.long_functions, "def f():\n" + "    x = 1\n" * 60, "def f():\n" + "    x = 1\n" * 59),
         (tidy.missing_docstrings, "x = 1\n", '"""What it is for."""\n'),
+        (tidy.reaches_around, "from time import monotonic\n", "from mainstem.broker import clock\n"),
+        (tidy.reaches_around, "import random\n", "from uuid import UUID\n"),
+        (tidy.reaches_around, "import os\nos.urandom(16)\n", "import os\nos.fsync(3)\n"),
+        (tidy.reaches_around, "asyncio.create_subprocess_exec('x')\n", "loop.run_in_executor(None, x)\n"),
         (tidy.unfinished_work, "x = 1  # TO" + "DO later\n", "x = 1  # what todo lists are for\n"),
         (tidy.machine_paths, 'path = "/ho' + 'me/someone/x"\n', 'path = "https://host/wo' + 'rk/x"\n'),
         (tidy.registry_hosts, "see files.pythonhosted" + ".org\n", "see kafka.apache.org\n"),

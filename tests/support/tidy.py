@@ -14,6 +14,14 @@ LONG_ON_PURPOSE = "Long on purpose:"
 LONG_FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60
 
+# What a node's shared server has to give, and where a module could get it instead.
+_HANDED_IN = re.compile(
+    r"(?:time|random|secrets|uuid|threading|multiprocessing|concurrent|subprocess|os\.urandom|os\.getrandom"
+    r"|os\.fork|os\.posix_spawn|asyncio\.to_thread|asyncio\.create_subprocess_\w+"
+    r"|mainstem\.protocol\.uuids\.random_uuid)(?:\.|$)"
+)
+_ONLY_A_FORM = "uuid.UUID"  # of bytes that are given
+
 # Spelled in pieces so that this file passes its own rules.
 _UNFINISHED = re.compile(
     r"(?:#|//|<!--)\s*(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b"
@@ -58,6 +66,23 @@ def long_functions(path: str, text: str) -> Iterator[str]:
 def missing_docstrings(path: str, text: str) -> Iterator[str]:
     if not ast.get_docstring(ast.parse(text)):
         yield f"{path}: no docstring at its top that says what the file is for"
+
+
+def reaches_around(path: str, text: str) -> Iterator[str]:
+    """Time, randomness, threads and child processes are handed in: a module must not get them by itself."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import():
+                names = [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(module), level=0):
+                names = [f"{module}.{alias.name}" for alias in node.names]
+            case ast.Attribute(value=ast.Name(id=owner)):
+                names = [f"{owner}.{node.attr}"]
+            case _:
+                continue
+        for name in names:
+            if _HANDED_IN.match(name) and name != _ONLY_A_FORM:
+                yield f"{path}:{node.lineno}: {name} is handed in, by the shared server of the node"
 
 
 def unfinished_work(path: str, text: str) -> Iterator[str]:

@@ -10,24 +10,29 @@ from mainstem.protocol.resources import ConfigResourceType
 
 logger = logging.getLogger(__name__)
 
-Reconfigured = Callable[[MetadataImage], None]
+Subscriber = Callable[[MetadataImage], None]
 
 
 class Configuration:
     """The first publisher: logs are made, and coordinators begin, with the settings of the same moment."""
 
-    def __init__(self, node_id: int, config: BrokerConfig, reconfigured: Reconfigured) -> None:
-        """`reconfigured` tells whoever does not look here each time."""
+    def __init__(self, node_id: int, config: BrokerConfig) -> None:
         self._node_id = node_id
-        self._reconfigured = reconfigured
+        self._subscribers: list[Subscriber] = []
         self.current = config
+        self._image: MetadataImage | None = None
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell whoever does not look here each time; the settings may be those of an image to come."""
+        self._subscribers.append(subscriber)
 
     async def publish(self, image: MetadataImage, changes: MetadataChanges) -> None:
-        if changes.alters_brokers:
+        if changes.alters_brokers and image is not self._image:
             self.take(image)
 
     def take(self, image: MetadataImage) -> None:
         """Have the image's settings in force."""
+        self._image = image
         self.current, problems = with_altered(
             self.current,
             image.config(ConfigResourceType.BROKER, str(self._node_id)),
@@ -35,4 +40,5 @@ class Configuration:
         )
         for problem in problems:
             logger.warning(problem)
-        self._reconfigured(image)
+        for subscriber in self._subscribers:
+            subscriber(image)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mainstem.broker.broker_role import BrokerRole
 from mainstem.broker.errors import StartupError
 from mainstem.broker.node import Node
 from mainstem.config import ConfigError, resolve
@@ -49,11 +50,11 @@ class InProcessBroker:
         await self.close()
 
     @property
-    def node(self) -> Node:
+    def node(self) -> BrokerRole:
         """The running broker itself."""
         if self._node is None:
             raise BrokerError("the broker is not running: use `async with Broker.in_process() as broker`")
-        return self._node
+        return self._node.broker
 
     @property
     def bootstrap_servers(self) -> str:

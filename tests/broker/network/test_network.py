@@ -115,7 +115,8 @@ async def test_a_kept_value_that_would_let_nobody_in_is_ignored(
 ) -> None:
     broker = await make_broker()
     record = ConfigRecord(ConfigResourceType.BROKER, "", "max.connections", "0")
-    await broker.node.controller.submit(lambda _: (None, [record]))
+    server = broker.node._server
+    await server.loader.applied(server.metadata_log.append([record]).offset)
     for _ in range(2):
         assert await (await connect(broker)).is_served()
         assert caplog.text.count("max.connections: 0 lets nobody in") == 1

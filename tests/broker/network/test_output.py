@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.network import output as output_module
 from mainstem.broker.network.output import Chunk, OutputQueue, Turn
 from mainstem.storage.files.file_range import FileHandle, FileRange
@@ -24,7 +25,8 @@ class Wire:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         self.drained = 0
         self.errors: list[OSError] = []
-        self.queue = OutputQueue(loop, Turn(loop), self.server, self.on_drained, self.on_error)
+        turn = Turn(loop, Clock.ticks_ns)
+        self.queue = OutputQueue(loop, turn, self.server, self.on_drained, self.on_error)
 
     def on_drained(self) -> None:
         self.drained += 1

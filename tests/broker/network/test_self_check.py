@@ -1,16 +1,22 @@
 """The addresses that clients are told to dial are tried by the node itself."""
 
+import asyncio
 import socket
 
 import pytest
 
+from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.network.self_check import check_advertised
 from mainstem.testing.in_process import InProcessBroker
 from tests.wire.scripted_broker import API_VERSIONS, ScriptedBroker
 
 
+async def check(listeners: list[BoundListener]) -> list[str]:
+    return await check_advertised(listeners, asyncio.get_running_loop(), lambda: 0.5)
+
+
 async def test_an_address_at_which_the_node_answers_is_good(broker: InProcessBroker) -> None:
-    assert await check_advertised(broker.node.bound_listeners) == []
+    assert await check(broker.node.bound_listeners) == []
 
 
 async def test_an_address_at_which_nobody_answers_is_told(
@@ -19,7 +25,7 @@ async def test_an_address_at_which_nobody_answers_is_told(
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
     (listener,) = broker.node.bound_listeners
-    (problem,) = await check_advertised([listener._replace(advertised_port=port)])
+    (problem,) = await check([listener._replace(advertised_port=port)])
     assert f"clients are told to connect to 127.0.0.1:{port}, but this machine itself cannot" in problem
     assert "(connection refused); set advertised.listeners=PLAINTEXT://HOST:PORT" in problem
     assert problem in caplog.text
@@ -28,5 +34,5 @@ async def test_an_address_at_which_nobody_answers_is_told(
 async def test_an_address_at_which_something_else_answers_is_told(broker: InProcessBroker) -> None:
     with ScriptedBroker({API_VERSIONS: lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"}) as other:
         (listener,) = broker.node.bound_listeners
-        (problem,) = await check_advertised([listener._replace(advertised_port=other.port)])
+        (problem,) = await check([listener._replace(advertised_port=other.port)])
     assert "that is no answer of a Kafka broker" in problem

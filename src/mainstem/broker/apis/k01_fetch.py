@@ -7,7 +7,6 @@ current leader in errors (KIP-951), v17 directory id (KIP-853), v18 high waterma
 which transactions in it were aborted. Not there yet: fetches by followers, which need replication.
 """
 
-import random
 from typing import Final
 
 from mainstem.broker.apis import Api
@@ -44,7 +43,7 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked
     uses_topic_ids = ctx.version >= _TOPIC_IDS_SINCE
     try:
         session = node.fetch_sessions.session(
-            request, uses_topic_ids, random.randrange(1, 2**31), node.clock.now_ms()
+            request, uses_topic_ids, node.randomness.number(1, 2**31), node.clock.now_ms()
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)

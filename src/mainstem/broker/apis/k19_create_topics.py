@@ -28,7 +28,7 @@ async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTop
         ]
         request.topics = [topic for topic in request.topics if topic not in denied]
     try:
-        response = await ctx.node.controller.submit(lambda controller: controller.create_topics(request))
+        response = await ctx.node.controller.create_topics(request)
     except KafkaError as error:
         response = CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
     response.topics = [_checked(ctx, result) for result in response.topics]

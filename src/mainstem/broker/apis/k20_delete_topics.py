@@ -31,9 +31,7 @@ async def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTop
         names = {state.name for state in denied}
         request.topic_names = [name for name in request.topic_names if name not in names]
     try:
-        response = await ctx.node.controller.submit(
-            lambda controller: controller.delete_topics(request, ctx.version)
-        )
+        response = await ctx.node.controller.delete_topics(request, ctx.version)
     except KafkaError as error:
         response = DeleteTopicsResponse(responses=[_failed(s, error) for s in asked if s not in denied])
     response.responses += [

@@ -24,7 +24,7 @@ async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> Creat
     if denied or internal:
         request.topics = [topic for topic in request.topics if topic not in denied + internal]
     try:
-        response = await ctx.node.controller.submit(lambda controller: controller.create_partitions(request))
+        response = await ctx.node.controller.create_partitions(request)
     except KafkaError as error:
         response = CreatePartitionsResponse(results=[_failed(topic.name, error) for topic in request.topics])
     if not request.validate_only:

@@ -24,7 +24,7 @@ async def handle(
     return await alter(
         ctx,
         request,
-        lambda controller: controller.incremental_alter_configs(request),
+        lambda: ctx.node.controller.incremental_alter_configs(request),
         IncrementalAlterConfigsResponse,
         AlterConfigsResourceResponse,
     )

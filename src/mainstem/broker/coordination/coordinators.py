@@ -25,7 +25,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,9 @@ class Coordinators(ABC, Generic[M]):
     begin with.
     """
 
-    def __init__(self, node: "Node", topic: str, settings: str, codec: Codec, load_buffer_bytes: int) -> None:
+    def __init__(
+        self, node: "BrokerRole", topic: str, settings: str, codec: Codec, load_buffer_bytes: int
+    ) -> None:
         self._node = node
         self.topic = topic
         self._settings = settings
@@ -122,9 +124,7 @@ class Coordinators(ABC, Generic[M]):
             configs=[CreatableTopicConfig(name, value) for name, value in settings.items()],
         )
         try:
-            response = await self._node.controller.submit(
-                lambda controller: controller.create_topics(CreateTopicsRequest(topics=[topic]))
-            )
+            response = await self._node.controller.create_topics(CreateTopicsRequest(topics=[topic]))
         except KafkaError as error:
             raise self._cannot_create(error.message) from error
         (result,) = response.topics

@@ -12,31 +12,35 @@ from mainstem.config import group_values
 from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import ConfigResourceType
-from mainstem.protocol.uuids import random_uuid
 from mainstem.records.compression import Codec
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 
 class GroupCoordinators(Coordinators[GroupCoordinator]):
     """All groups that this node coordinates."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "BrokerRole") -> None:
         self._topics = ImageTopics(node)
         codec = Codec(node.config.get("offsets.topic.compression.codec"))
         load_buffer_bytes = node.config.get("offsets.load.buffer.size")
         super().__init__(node, CONSUMER_OFFSETS, "offsets.topic", codec, load_buffer_bytes)
 
     def _new_machine(self, partition: Partition) -> GroupCoordinator:
-        return GroupCoordinator(self._node.config, self._topics, _new_uuid_text, self._group_config)
+        return GroupCoordinator(self._node.config, self._topics, self._new_uuid_text, self._group_config)
 
     def _topic_configs(self, replicas: int) -> dict[str, str]:
         return {"compression.type": "producer"}
 
     def _group_config(self, group_id: str) -> dict[str, Any]:
         return group_values(self._node.image.config(ConfigResourceType.GROUP, group_id), self._node.config)
+
+    def _new_uuid_text(self) -> str:
+        """A random UUID in the form with hyphens, as in the member ids that Kafka makes."""
+        text = self._node.randomness.uuid().hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def submit_for_member(
         self, ctx: RequestContext, group_id: str, event: Event[GroupCoordinator], fail: Fail
@@ -63,9 +67,3 @@ class GroupCoordinators(Coordinators[GroupCoordinator]):
         self.shell.write_marker(
             index, producer_id, producer_epoch, coordinator_epoch, commit, transaction_version
         )
-
-
-def _new_uuid_text() -> str:
-    """A random UUID in the form with hyphens, as in the member ids that Kafka makes."""
-    text = random_uuid().hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

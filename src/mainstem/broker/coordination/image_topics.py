@@ -7,13 +7,13 @@ from mainstem.cluster.image import TopicImage
 from mainstem.coordinator.topics import TopicInfo
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 
 class ImageTopics:
     """The topics of a node's image."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "BrokerRole") -> None:
         self._node = node
 
     @property

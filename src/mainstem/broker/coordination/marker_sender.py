@@ -20,7 +20,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import TopicPartition
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,10 @@ class Marker(NamedTuple):
 
 
 def write_marker(
-    node: "Node", place: TopicPartition, marker: Marker, done: Callable[[TopicPartition, ErrorCode], None]
+    node: "BrokerRole",
+    place: TopicPartition,
+    marker: Marker,
+    done: Callable[[TopicPartition, ErrorCode], None],
 ) -> None:
     """Write a marker into a partition of this node; `done` is called when it is committed, or cannot be."""
     topic, index = place
@@ -101,7 +104,7 @@ NOBODY: Final = _Nobody()
 class MarkerSender:
     """The token to which coordinators say what they need done: mostly, which markers are due."""
 
-    def __init__(self, node: "Node", turns: Turns) -> None:
+    def __init__(self, node: "BrokerRole", turns: Turns) -> None:
         self._node = node
         self.turns = turns
         self._due: list[MarkersDue] = []
@@ -155,7 +158,7 @@ class MarkerSender:
 class _Delivery:
     """The markers of one transaction."""
 
-    def __init__(self, node: "Node", sender: MarkerSender, due: MarkersDue) -> None:
+    def __init__(self, node: "BrokerRole", sender: MarkerSender, due: MarkersDue) -> None:
         self._node = node
         self._sender = sender
         self._due = due

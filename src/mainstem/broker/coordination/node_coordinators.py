@@ -9,10 +9,10 @@ from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
 
 if TYPE_CHECKING:
+    from mainstem.broker.broker_role import BrokerRole
     from mainstem.broker.coordination.coordinators import Coordinators
     from mainstem.broker.coordination.groups import GroupCoordinators
     from mainstem.broker.coordination.transactions import TransactionCoordinators
-    from mainstem.broker.node import Node
 
 
 class NodeCoordinators:
@@ -20,7 +20,7 @@ class NodeCoordinators:
     replicas.
     """
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "BrokerRole") -> None:
         self._node = node
         # None until they are loaded.
         self.loaded_groups: GroupCoordinators | None = None

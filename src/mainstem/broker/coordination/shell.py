@@ -22,7 +22,7 @@ from mainstem.records.record import build_batch_of_pairs
 from mainstem.storage.log import Origin
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class CoordinatorShell(Generic[M]):
 
     def __init__(
         self,
-        node: "Node",
+        node: "BrokerRole",
         topic: str,
         new_machine: Callable[[Partition], M],
         codec: Codec,

@@ -16,9 +16,9 @@ from mainstem.records.batch import NO_PRODUCER_ID, PRODUCER_ID_POSITION, read_he
 from mainstem.storage.producers.verification import VerificationGuard
 
 if TYPE_CHECKING:
+    from mainstem.broker.broker_role import BrokerRole
     from mainstem.broker.coordination.transactions import Verdicts
     from mainstem.broker.logs.partition import Partition
-    from mainstem.broker.node import Node
 
 _PRODUCER: Final = Struct(">qhi")  # id, epoch and base sequence, as they stand in the header of a batch
 _ADDS_SINCE: Final = 12  # of Produce: partitions are added by the broker
@@ -33,7 +33,7 @@ _TRANSIENT: Final = (
 
 
 def verify_at_once(
-    node: "Node",
+    node: "BrokerRole",
     transactional_id: str,
     coordinator_index: int,
     version: int,

@@ -21,7 +21,7 @@ from mainstem.protocol.resources import TopicPartition
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 # An event that may need a producer id which nobody had before: it is given one when it asks for it.
 NumberedEvent = Callable[[TransactionCoordinator, int | None, Token, int], None]
@@ -31,7 +31,7 @@ Verdicts = dict[TopicPartition, ErrorCode]
 class TransactionCoordinators(Coordinators[TransactionCoordinator]):
     """All transactional ids that this node coordinates."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "BrokerRole") -> None:
         self._topics = ImageTopics(node)
         # What is written into many partitions at once: it must not keep others from theirs.
         self.turns = Turns(node.loop)

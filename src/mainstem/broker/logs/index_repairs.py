@@ -8,6 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
+from mainstem.broker.processes import Processes
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.files.deletion import remove_if_there
@@ -24,8 +25,9 @@ _PAUSE_SECONDS: Final = 1.0
 class IndexRepairs:
     """The repairs of a node."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, processes: Processes) -> None:
         self._loop = loop
+        self._processes = processes
         self._one_at_a_time = asyncio.Lock()
         self._running: dict[tuple[Log, int], asyncio.Task[None]] = {}
         # Of segments that are damaged themselves.
@@ -68,7 +70,7 @@ class IndexRepairs:
         size = log.segments[log.segments.number_of(base_offset)].size
         path = result_path(directory, base_offset)
         try:
-            status, message = await _run(command(directory, base_offset, size))
+            status, message = await self._processes.run(command(directory, base_offset, size))
             index = log.producers.aborted.get(base_offset)
             if index is None or not index.is_damaged or log.truncations != truncations:
                 remove_if_there(path)  # it is of no use any more
@@ -83,21 +85,3 @@ class IndexRepairs:
         if status == EXIT_DAMAGED:
             self._hopeless[log, base_offset] = error
         return False
-
-
-async def _run(arguments: list[str]) -> tuple[int, str]:
-    """The exit status of a program, and the last line of what it has to say."""
-    process = await asyncio.create_subprocess_exec(
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        _, output = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
-    lines = output.decode(errors="replace").splitlines()
-    return process.returncode or 0, lines[-1] if lines else ""

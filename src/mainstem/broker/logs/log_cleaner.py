@@ -9,7 +9,6 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.logs.log_cleaner_process import CleanerLostError, CleanerProcess
@@ -26,7 +25,8 @@ from mainstem.storage.log import Log
 from mainstem.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +55,10 @@ class CleanerTotals:
 class LogCleaner:
     """The compaction of a node, from `start` until `stop`."""
 
-    def __init__(self, node: "Node") -> None:
-        self._node = node
-        self._checkpoint = CleanerCheckpoint(node.log_manager)
+    def __init__(self, server: "SharedServer", replicas: "Replicas") -> None:
+        self._server = server
+        self._replicas = replicas
+        self._checkpoint = CleanerCheckpoint(server.log_manager)
         self._cleaning: dict[Log, asyncio.Task[None]] = {}
         self._idle: list[CleanerProcess] = []
         self._losses: dict[Log, int] = {}
@@ -79,7 +80,7 @@ class LogCleaner:
         self._supervisor: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._supervisor = self._node.loop.create_task(self._supervise())
+        self._supervisor = self._server.loop.create_task(self._supervise())
 
     async def stop(self) -> None:
         """A swap that has begun is completed, everything else is broken off."""
@@ -90,7 +91,7 @@ class LogCleaner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._checkpoint.is_dirty:
-            await self._node.loop.run_in_executor(None, self._checkpoint.writing())
+            await self._server.loop.run_in_executor(None, self._checkpoint.writing())
         await self._end_idle()
 
     @property
@@ -114,7 +115,7 @@ class LogCleaner:
         if not log.config.compact or log.health.failure is not None:
             return None
         offset = self._checkpoint.offset_of(log)
-        return examine(log, offset, partition.high_watermark, self._node.clock.now_ms())
+        return examine(log, offset, partition.high_watermark, self._server.clock.now_ms())
 
     def clean_offset_of(self, log: Log) -> int | None:
         """Up to where a log is clean; None when it was never cleaned."""
@@ -137,7 +138,7 @@ class LogCleaner:
 
     def limits(self) -> Limits:
         """What each process that cleans may use."""
-        config = self._node.config
+        config = self._server.config
         processes = max(1, config.get("log.cleaner.threads"))
         return Limits(
             map_bytes=config.get("log.cleaner.dedupe.buffer.size") // processes,
@@ -169,22 +170,22 @@ class LogCleaner:
             self._wake.clear()
 
     def _backoff_seconds(self) -> float:
-        return float(self._node.config.get("log.cleaner.backoff.ms") / 1000)
+        return float(self._server.config.get("log.cleaner.backoff.ms") / 1000)
 
     def _is_another_wanted(self) -> bool:
-        config = self._node.config
+        config = self._server.config
         enabled, processes = config.get("log.cleaner.enable"), config.get("log.cleaner.threads")
         return bool(enabled and len(self._cleaning) < processes)
 
     async def _begin_what_is_due(self) -> None:
         while self._is_another_wanted():
-            if self._node.loop.time() >= self._search_due:
+            if self._server.loop.time() >= self._search_due:
                 await self._search()
             found = self._next_found()
             if found is None:
                 return
             partition, candidate = found
-            task = self._node.loop.create_task(self._clean(partition, candidate))
+            task = self._server.loop.create_task(self._clean(partition, candidate))
             self._cleaning[partition.log] = task
             # Not at the end of the task itself: one that is cancelled at once never begins.
             task.add_done_callback(partial(self._ended, partition))
@@ -200,10 +201,10 @@ class LogCleaner:
         """Find all logs that are worth cleaning. With many partitions it takes a while, so that they are all
         cleaned, or some time has passed, before the next search.
         """
-        loop, slices = self._node.loop, Slices()
+        loop, slices = self._server.loop, Slices()
         self._search_due = loop.time() + self._backoff_seconds()
         found: dict[Candidate, Partition] = {}
-        for partition in list(self._node.replicas.all()):
+        for partition in list(self._replicas.all()):
             await slices.breathe()
             candidate = self._examine(partition)
             if candidate is not None:
@@ -230,8 +231,8 @@ class LogCleaner:
             and log not in self._cleaning
             and log not in self.uncleanable
             # As in Kafka; otherwise the copy of a log that changes all the time would never be complete.
-            and (log.topic, log.partition) not in self._node.log_manager.moves
-            and self._resting.get(log, 0.0) <= self._node.loop.time()
+            and (log.topic, log.partition) not in self._server.log_manager.moves
+            and self._resting.get(log, 0.0) <= self._server.loop.time()
         )
 
     def _examine(self, partition: Partition) -> Candidate | None:
@@ -246,7 +247,7 @@ class LogCleaner:
             return None
         offset = self._checkpoint.offset_of(log)
         try:
-            candidate = examine(log, offset, partition.high_watermark, self._node.clock.now_ms())
+            candidate = examine(log, offset, partition.high_watermark, self._server.clock.now_ms())
         except (OSError, ValueError) as error:
             self._give_up(log, f"its segments cannot be examined: {error}")
             return None
@@ -258,7 +259,7 @@ class LogCleaner:
 
     def _forget_deleted(self) -> None:
         self._checkpoint.forget_deleted()
-        logs = set(self._node.log_manager)
+        logs = set(self._server.log_manager)
         for known in (self.uncleanable, self._in_order, self._losses, self._resting):
             for log in [log for log in known if log not in logs]:
                 del known[log]
@@ -267,26 +268,28 @@ class LogCleaner:
         """Compacted logs lose what is before their start, and by age and size where `delete` is a policy too.
         It is done here, as in Kafka, so that nobody else takes segments away while they are cleaned.
         """
-        if self._node.loop.time() < self._removal_due:
+        if self._server.loop.time() < self._removal_due:
             return
-        self._removal_due = self._node.loop.time() + max(self._backoff_seconds(), _REMOVAL_SECONDS_MIN)
+        self._removal_due = self._server.loop.time() + max(self._backoff_seconds(), _REMOVAL_SECONDS_MIN)
         self._forget_deleted()
         slices = Slices()
-        for partition in list(self._node.replicas.all()):
+        for partition in list(self._replicas.all()):
             await slices.breathe()
             config = partition.log.config
             if not config.compact or self.is_cleaning(partition.log):
                 continue
             if config.delete or len(partition.log.segments.bases) > 1:
-                await remove_old_segments(self._node, partition)
+                await remove_old_segments(self._server, partition)
 
     async def _write_checkpoint(self) -> None:
         """Its files are as long as there are partitions: with many it is not written after each cleaning."""
-        if self._checkpoint.is_dirty and self._node.loop.time() >= self._write_due:
-            began = perf_counter()
+        if self._checkpoint.is_dirty and self._server.loop.time() >= self._write_due:
+            began_ns = self._server.clock.ticks_ns()
             write = self._checkpoint.writing()
-            await self._node.loop.run_in_executor(None, write)
-            self._write_due = self._node.loop.time() + _COST_FACTOR * (perf_counter() - began)
+            await self._server.loop.run_in_executor(None, write)
+            self._write_due = self._server.loop.time() + _COST_FACTOR * (
+                (self._server.clock.ticks_ns() - began_ns) / 1e9
+            )
 
     # ---- cleaning
 
@@ -308,11 +311,11 @@ class LogCleaner:
     async def _clean_with_process(self, partition: Partition, candidate: Candidate) -> bool:
         """False when it may be tried again later."""
         log = partition.log
-        job = job_for(candidate, self._node.clock.now_ms(), self._limits)
+        job = job_for(candidate, self._server.clock.now_ms(), self._limits)
         old = {segment.base_offset: segment for segment in log.segments}
         process: CleanerProcess | None = None
         try:
-            process = self._idle.pop() if self._idle else await CleanerProcess.start()
+            process = self._idle.pop() if self._idle else await CleanerProcess.start(self._server.processes)
             is_done = False
             async for answer in process.run(job):
                 is_done = await self._take(partition, candidate, answer, old)
@@ -357,7 +360,7 @@ class LogCleaner:
 
     async def _swap(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
         """Put a cleaned segment in its place. Not to be broken off half-way."""
-        done = self._node.loop.create_task(self._swap_now(partition, group, old))
+        done = self._server.loop.create_task(self._swap_now(partition, group, old))
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
@@ -365,7 +368,7 @@ class LogCleaner:
             raise
 
     async def _swap_now(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
-        log, run = partition.log, self._node.loop.run_in_executor
+        log, run = partition.log, self._server.loop.run_in_executor
         directory, truncations = log.directory, log.truncations
 
         def is_wanted() -> bool:
@@ -384,7 +387,7 @@ class LogCleaner:
             if not is_wanted():
                 await run(None, swap.undo, directory, group)
                 return False
-            swap.install(log, group, self._node.clock.now_ms())
+            swap.install(log, group, self._server.clock.now_ms())
             await run(None, swap.settle, directory, group.bases[0])
         except OSError as error:
             if partition.deleted:
@@ -394,7 +397,9 @@ class LogCleaner:
 
     def _rest(self, log: Log) -> None:
         """It is tried again later; others are not kept waiting."""
-        self._resting[log] = self._node.loop.time() + self._node.config.get("log.cleaner.backoff.ms") / 1000
+        self._resting[log] = (
+            self._server.loop.time() + self._server.config.get("log.cleaner.backoff.ms") / 1000
+        )
 
     def _lost(self, partition: Partition, reason: str) -> bool:
         log = partition.log

@@ -1,12 +1,10 @@
 """A process that cleans logs for the broker, one after the other; `storage.cleaner.worker` is its inside."""
 
-import asyncio
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from typing import Final
 
+from mainstem.broker.processes import Processes
 from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Job, command, read_answer, to_line
-
-_LINE_BYTES_MAX: Final = 64 << 20
 
 
 class CleanerLostError(Exception):
@@ -16,20 +14,13 @@ class CleanerLostError(Exception):
 class CleanerProcess:
     """A running process. It takes one job at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls) -> "CleanerProcess":
+    async def start(cls, processes: Processes) -> "CleanerProcess":
         """OSError when it cannot be started."""
-        process = await asyncio.create_subprocess_exec(
-            *command(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES_MAX,
-        )
-        return cls(process)
+        return cls(await processes.start(command()))
 
     @property
     def pid(self) -> int:

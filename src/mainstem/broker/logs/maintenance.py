@@ -16,7 +16,8 @@ from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.log import Log
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -27,15 +28,16 @@ _UNMADE_LOGS_SECONDS = 1.0  # how often what could not be made is tried again
 class Maintenance:
     """The periodic tasks of a node, from `start` until `stop`."""
 
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, server: "SharedServer", replicas: "Replicas") -> None:
+        self._server = server
+        self._replicas = replicas
         self._tasks: list[asyncio.Task[None]] = []
         self._high_watermarks: dict[tuple[str, int], int] = {}
-        self.cleaner = LogCleaner(node)
+        self.cleaner = LogCleaner(server, replicas)
 
     def start(self) -> None:
-        node = self._node
-        config = node.config
+        server = self._server
+        config = server.config
         first = config.get("log.initial.task.delay.ms") / 1000
         delete_delay = config.get("log.segment.delete.delay.ms") / 1000
         self._every("log.retention.check.interval.ms", first, self._apply_retention)
@@ -45,7 +47,7 @@ class Maintenance:
         seconds = max(0.05, min(_DELETED_FILES_SECONDS_MAX, delete_delay))
         self._spawn(self._repeat(lambda: seconds, seconds, self._remove_deleted))
         pause = _UNMADE_LOGS_SECONDS
-        self._spawn(self._repeat(lambda: pause, pause, node.replicas.retry_unmade))
+        self._spawn(self._repeat(lambda: pause, pause, self._replicas.retry_unmade))
         self.cleaner.start()
 
     def reconfigured(self) -> None:
@@ -60,11 +62,11 @@ class Maintenance:
         self._tasks.clear()
 
     def _every(self, setting: str, first: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        node = self._node
-        self._spawn(self._repeat(lambda: node.config.get(setting) / 1000, first, work))
+        server = self._server
+        self._spawn(self._repeat(lambda: server.config.get(setting) / 1000, first, work))
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(self._node.loop.create_task(coroutine))
+        self._tasks.append(self._server.loop.create_task(coroutine))
 
     async def _repeat(
         self, interval: Callable[[], float], first: float, work: Callable[[], Coroutine[Any, Any, None]]
@@ -78,36 +80,36 @@ class Maintenance:
             await asyncio.sleep(interval())
 
     async def _apply_retention(self) -> None:
-        for count, partition in enumerate(list(self._node.replicas.all())):
+        for count, partition in enumerate(list(self._replicas.all())):
             if not self.cleaner.is_cleaning(partition.log):
-                await remove_old_segments(self._node, partition)
+                await remove_old_segments(self._server, partition)
             if count % 100 == 99:
                 await asyncio.sleep(0)
 
     async def _checkpoint(self) -> None:
         """Make closed segments durable and write down up to where: a crash then costs a short scan only."""
-        for log in list(self._node.log_manager):
+        for log in list(self._server.log_manager):
             if log.recovery_point < log.segments.active.base_offset and log.health.failure is None:
                 await self._flush(log)
-        self._node.log_manager.checkpoint(sync=False)
+        self._server.log_manager.checkpoint(sync=False)
 
     async def _flush(self, log: Log) -> None:
         try:
             work = log.flush_begin()
-            await self._node.loop.run_in_executor(None, work.run)
+            await self._server.loop.run_in_executor(None, work.run)
         except KafkaError as error:
             logger.error("cannot flush %s: %s", log.name, error, extra=about(log))
             return
-        log.flush_end(work, self._node.clock.now_ms())
+        log.flush_end(work, self._server.clock.now_ms())
 
     async def _checkpoint_high_watermarks(self) -> None:
-        offsets = {(p.topic, p.index): p.high_watermark for p in self._node.replicas.all()}
+        offsets = {(p.topic, p.index): p.high_watermark for p in self._replicas.all()}
         if offsets != self._high_watermarks:
             self._high_watermarks = offsets
-            self._node.log_manager.checkpoint_high_watermarks(offsets, sync=False)
+            self._server.log_manager.checkpoint_high_watermarks(offsets, sync=False)
 
     async def _remove_deleted(self) -> None:
-        deletions = self._node.log_manager.environment.deletions
-        while due := deletions.take_due(self._node.clock.now_ms(), 16):
+        deletions = self._server.log_manager.environment.deletions
+        while due := deletions.take_due(self._server.clock.now_ms(), 16):
             for path in due:
-                await self._node.loop.run_in_executor(None, remove_path, path)
+                await self._server.loop.run_in_executor(None, remove_path, path)

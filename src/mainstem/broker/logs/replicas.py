@@ -9,20 +9,22 @@ now and then.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mainstem.broker.clock import Clock
 from mainstem.broker.logs.partition import Partition
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
-from mainstem.config import BrokerConfig, LogConfig, topic_log_config
+from mainstem.config import LogConfig, topic_log_config
 from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import ConfigResourceType
-from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
+
+if TYPE_CHECKING:
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -47,26 +49,15 @@ class Replicas:
     be made at last.
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        node_id: int,
-        log_manager: LogManager,
-        clock: Clock,
-        image: MetadataImage,
-        config: Callable[[], BrokerConfig],
-        on_return: Callable[[Partition], None],
-    ) -> None:
-        self._loop = loop
-        self._clock = clock
-        self._node_id = node_id
-        self._log_manager = log_manager
-        self._image = image
-        self._config = config
+    def __init__(self, server: "SharedServer", on_return: Callable[[Partition], None]) -> None:
+        self._server = server
+        self._node_id = server.node_id
+        self._log_manager = server.log_manager
+        self._image = server.metadata_cache.image
         self._on_return = on_return
         self._has_begun = False
         # As they were written down before the node started; a log that is made later begins with none.
-        self._high_watermarks = log_manager.high_watermarks()
+        self._high_watermarks = self._log_manager.high_watermarks()
         # None stands for a partition whose log could not be made.
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[bytes, list[Partition | None]] = {}
@@ -140,6 +131,8 @@ class Replicas:
         """
         is_new, self._has_begun = self._has_begun, True  # at the start every log is somewhere already
         self._image = image
+        if not is_new:
+            self._set_strays_aside()
         altered = [
             name
             for resource_type, name in changes.configs
@@ -157,6 +150,22 @@ class Replicas:
         for name in altered:
             if name in self._by_name:
                 self._update_config(name)
+
+    def _set_strays_aside(self) -> None:
+        """Folders of topics that the cluster does not know: deleted while the node was down or crashed, or
+        copied from elsewhere. Only now is the metadata known as far as it was committed at the start.
+        """
+        for log in self._log_manager:
+            topic = self._image.topics_by_name.get(log.topic)
+            if (
+                topic is None
+                or log.partition >= len(topic.partitions)
+                or log.topic_id not in (None, topic.topic_id)
+            ):
+                try:
+                    self._log_manager.set_aside(log.topic, log.partition)
+                except KafkaError as error:
+                    logger.error("cannot set %s aside: %s", log.name, error.message, extra=about(log))
 
     def broker_config_changed(self, image: MetadataImage) -> None:
         """Every log gets its configuration anew."""
@@ -204,7 +213,7 @@ class Replicas:
                 partition.update_config(config)
 
     def _log_config(self, topic: str) -> LogConfig:
-        return topic_log_config(self._config(), self._image.topic_config(topic))
+        return topic_log_config(self._server.config, self._image.topic_config(topic))
 
     def _new_partition(
         self, topic: str, topic_id: bytes, part: PartitionImage, config: LogConfig, is_new: bool
@@ -214,7 +223,7 @@ class Replicas:
             part.partition,
             topic_id,
             config,
-            self._clock.now_ms(),
+            self._server.clock.now_ms(),
             is_new=is_new,
             directory_id=directory_of(part, self._node_id),
         )
@@ -223,7 +232,7 @@ class Replicas:
             topic_id,
             part.partition,
             log,
-            self._loop,
+            self._server.loop,
             node_id=self._node_id,
             high_watermark=self._high_watermarks.get((topic, part.partition), 0),
         )
@@ -241,7 +250,7 @@ class Replicas:
                 del self._unmade[name, index]
             else:
                 partition.delete()
-                self._log_manager.delete(name, index, self._clock.now_ms())
+                self._log_manager.delete(name, index, self._server.clock.now_ms())
 
     # ---- logs that could not be made
 

@@ -8,22 +8,22 @@ from mainstem.broker.logs.partition import Partition
 from mainstem.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
 
-async def remove_old_segments(node: "Node", partition: Partition) -> None:
+async def remove_old_segments(server: "SharedServer", partition: Partition) -> None:
     """Files are only renamed; whoever waits for a part of the log that is gone is told."""
     if partition.deleted or partition.log.health.failure is not None:
         return
-    now_ms = node.clock.now_ms()
+    now_ms = server.clock.now_ms()
     try:
         removed = partition.log.delete_old_segments(now_ms, partition.high_watermark)
     except KafkaError as error:
         logger.error("cannot remove old segments of %s: %s", partition, error)
         return
-    partition.log.producers.state.remove_expired(now_ms, node.config.get("producer.id.expiration.ms"))
+    partition.log.producers.state.remove_expired(now_ms, server.config.get("producer.id.expiration.ms"))
     if removed:
         partition.tell_subscribers()
         await asyncio.sleep(0)

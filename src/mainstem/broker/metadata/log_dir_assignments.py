@@ -15,7 +15,7 @@ from mainstem.cluster.image import MetadataImage
 from mainstem.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class LogDirAssignments:
     """The records of one node, and a publisher; `look_at` may be called at any time."""
 
-    def __init__(self, node: "Node") -> None:
-        self._node = node
+    def __init__(self, server: "SharedServer") -> None:
+        self._server = server
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def publish(self, image: MetadataImage, changes: MetadataChanges) -> None:
@@ -32,31 +32,29 @@ class LogDirAssignments:
 
     def look_at(self, topic_ids: Iterable[bytes]) -> None:
         """Have the directories of these topics' partitions written down where the metadata is wrong."""
-        node = self._node
+        server = self._server
         found: dict[tuple[bytes, int], bytes] = {}
         for topic_id in topic_ids:
-            topic = node.image.topics_by_id.get(topic_id)
+            topic = server.metadata_cache.image.topics_by_id.get(topic_id)
             for part in () if topic is None else topic.partitions:
-                log = node.log_manager.get(topic.name, part.partition) if topic is not None else None
-                meta = None if log is None else node.log_manager.dir_of(log).meta
-                if meta is not None and directory_of(part, node.node_id) != meta.directory_id:
+                log = server.log_manager.get(topic.name, part.partition) if topic is not None else None
+                meta = None if log is None else server.log_manager.dir_of(log).meta
+                if meta is not None and directory_of(part, server.node_id) != meta.directory_id:
                     found[topic_id, part.partition] = meta.directory_id
         if found:
-            task = node.loop.create_task(self._record(found))
+            task = server.loop.create_task(self._record(found))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def assign(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
         """Write one down, for sure; KafkaError when that is not possible."""
-        await self._node.controller.submit(
-            lambda controller: controller.assign_directories({(topic_id, index): directory_id})
-        )
+        await self._server.controller.assign_directories({(topic_id, index): directory_id})
 
     async def stop(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _record(self, directories: dict[tuple[bytes, int], bytes]) -> None:
         try:
-            await self._node.controller.submit(lambda controller: controller.assign_directories(directories))
+            await self._server.controller.assign_directories(directories)
         except KafkaError as error:
             logger.warning("cannot write down where %d partitions are: %s", len(directories), error.message)

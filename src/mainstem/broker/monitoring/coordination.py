@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.monitoring.scrape import Collector
 from mainstem.coordinator.group.lag import partition_lag
 from mainstem.metrics import Exposition, Family, label
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.coordination.node_coordinators import NodeCoordinators
+    from mainstem.broker.logs.replicas import Replicas
     from mainstem.coordinator.group.offset_store import TopicOffsets
 
 _OFFSETS_PER_STEP: Final = 32
 
 
-def groups(node: "Node") -> Collector:
+def groups(node_coordinators: "NodeCoordinators", replicas: "Replicas") -> Collector:
     """Of the groups that this node coordinates. Nothing is loaded for it."""
 
     def collect(out: Exposition) -> Iterator[None]:
@@ -28,7 +30,7 @@ def groups(node: "Node") -> Collector:
         )
         seconds = out.counter("mainstem_group_rebalance_seconds_total", "What they took together.")
         count = 0
-        coordinators = node.coordinators.loaded_groups
+        coordinators = node_coordinators.loaded_groups
         for machine in coordinators.shell.machines() if coordinators is not None else ():
             for group_id, group in list(machine.state.groups.items()):
                 count += 1
@@ -37,18 +39,20 @@ def groups(node: "Node") -> Collector:
                 rebalances.add(group.rebalances.completed, name)
                 seconds.add(group.rebalances.total_ms / 1000, name)
                 for topic, offsets in list(machine.offsets.store.of_group(group_id).items()):
-                    yield from _lags(node, lag, f"{name},{label('topic', topic)}", topic, offsets)
+                    yield from _lags(replicas, lag, f"{name},{label('topic', topic)}", topic, offsets)
                 yield
         out.gauge("mainstem_groups", "Groups that this node coordinates.").add(count)
 
     return collect
 
 
-def _lags(node: "Node", lag: Family, labels: str, topic: str, offsets: "TopicOffsets") -> Iterator[None]:
+def _lags(
+    replicas: "Replicas", lag: Family, labels: str, topic: str, offsets: "TopicOffsets"
+) -> Iterator[None]:
     for number, (index, committed) in enumerate(list(offsets.partitions.items())):
         if number % _OFFSETS_PER_STEP == _OFFSETS_PER_STEP - 1:
             yield
-        partition = node.replicas.find(topic, index)
+        partition = replicas.find(topic, index)
         if partition is None:
             continue  # it was deleted, or another node leads it and knows its end
         log, end_offset = partition.log, partition.high_watermark
@@ -57,9 +61,9 @@ def _lags(node: "Node", lag: Family, labels: str, topic: str, offsets: "TopicOff
             lag.add(behind, f'{labels},partition="{index}"')
 
 
-def transactions(node: "Node") -> Collector:
+def transactions(node_coordinators: "NodeCoordinators", clock: Clock) -> Collector:
     def collect(out: Exposition) -> Iterator[None]:
-        coordinators = node.coordinators.loaded_transactions
+        coordinators = node_coordinators.loaded_transactions
         now = out.gauge("mainstem_transactions_open", "Transactions that have begun and not ended.")
         age = out.gauge(
             "mainstem_transaction_oldest_age_seconds",
@@ -76,7 +80,7 @@ def transactions(node: "Node") -> Collector:
         counts = coordinators.counts()
         now.add(counts.open)
         since_ms = counts.oldest_started_ms
-        age.add(0 if since_ms is None else max(0, node.clock.now_ms() - since_ms) / 1000)
+        age.add(0 if since_ms is None else max(0, clock.now_ms() - since_ms) / 1000)
         ended.add(counts.committed, 'outcome="committed"')
         ended.add(counts.aborted, 'outcome="aborted"')
 

@@ -6,9 +6,9 @@ weighed, and stands for those before it, which are only counted. All others are 
 """
 
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Final
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.network.connection import CLOSE, PARKED, Close, Connection, FrameHandler, Parked, Reply
 from mainstem.broker.network.output import Chunk
 from mainstem.metrics import TimeHistogram
@@ -30,6 +30,7 @@ class RequestMeter:
         "_last_ns",
         "_last_request_bytes",
         "_last_response_bytes",
+        "_ticks_ns",
         "at_once",
         "errors",
         "may_pass",
@@ -38,7 +39,8 @@ class RequestMeter:
         "waited",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._ticks_ns = clock.ticks_ns
         self.at_once = TimeHistogram()
         self.waited = TimeHistogram()
         self.request_bytes = 0
@@ -73,17 +75,18 @@ class RequestMeter:
 
     def answered(self, began_ns: int, reply: Reply) -> None:
         """A request that had to wait has its answer."""
-        self.waited.observe_ns(perf_counter_ns() - began_ns)
+        self.waited.observe_ns(self._ticks_ns() - began_ns)
         self.response_bytes += _size(reply)
 
 
 class Meters:
     """All that a node counts while it works. What can be looked up instead is not counted."""
 
-    __slots__ = ("by_key", "closed_for_errors", "fsyncs", "loop_lag", "page_reads")
+    __slots__ = ("by_key", "closed_for_errors", "fsyncs", "loop_lag", "page_reads", "ticks_ns")
 
-    def __init__(self) -> None:
-        self.by_key = [RequestMeter() for _ in range(_KEYS)]
+    def __init__(self, clock: Clock) -> None:
+        self.ticks_ns = clock.ticks_ns
+        self.by_key = [RequestMeter(clock) for _ in range(_KEYS)]
         self.closed_for_errors = 0
         self.fsyncs = TimeHistogram()
         self.page_reads = TimeHistogram()
@@ -91,7 +94,7 @@ class Meters:
 
     def around(self, try_short: ShortWay, handle: FrameHandler) -> FrameHandler:
         """A handler of frames that tries the short way and then the ordinary one, counted."""
-        by_key = self.by_key
+        by_key, ticks_ns = self.by_key, self.ticks_ns
 
         def handle_frame(
             connection: Connection, frame: memoryview, start: int, end: int
@@ -102,9 +105,9 @@ class Meters:
                 if answer is not None:
                     meter.may_pass -= 1
                     return answer
-                began_ns = perf_counter_ns()
+                began_ns = ticks_ns()
             else:
-                began_ns = perf_counter_ns()
+                began_ns = ticks_ns()
                 answer = try_short(connection, frame, start, end)
             reply = answer if answer is not None else handle(connection, frame, start, end)
             if reply is CLOSE:
@@ -114,7 +117,7 @@ class Meters:
                 meter.request_bytes += end - start
                 connection.parked_ns = began_ns
             else:
-                self._measured(frame[start + 1], perf_counter_ns() - began_ns, end - start, reply)  # type: ignore[arg-type]
+                self._measured(frame[start + 1], ticks_ns() - began_ns, end - start, reply)  # type: ignore[arg-type]
             return reply
 
         return handle_frame

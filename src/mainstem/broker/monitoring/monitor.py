@@ -2,7 +2,6 @@
 
 import asyncio
 from http import HTTPStatus
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.monitoring import coordination, partitions, requests
@@ -16,8 +15,11 @@ from mainstem.http_server import HttpAnswer, HttpServer, text_answer
 from mainstem.metrics import CONTENT_TYPE
 
 if TYPE_CHECKING:
+    from mainstem.broker.coordination.node_coordinators import NodeCoordinators
+    from mainstem.broker.logs.log_cleaner import LogCleaner
+    from mainstem.broker.logs.replicas import Replicas
     from mainstem.broker.network.network import Network
-    from mainstem.broker.node import Node
+    from mainstem.broker.shared_server import SharedServer
 
 _LAG_PROBE_SECONDS: Final = 0.5
 _BACKLOG: Final = 64
@@ -27,19 +29,20 @@ _GIVEN_BY: Final = GivenBy(host="mainstem.metrics.host", port="--metrics-port")
 class Monitor:
     """It is there before the node starts and until it has stopped: its health can be asked for all along."""
 
-    def __init__(self, node: "Node", host: str, port: int) -> None:
-        self._node = node
-        self._loop = node.loop
+    def __init__(self, server: "SharedServer", host: str, port: int) -> None:
+        self._server = server
+        self._coordinators: NodeCoordinators | None = None  # until clients are served
+        self._loop = server.loop
         self._host = host
-        self.meters = Meters()
+        self.meters = Meters(server.clock)
         self.scraper = Scraper()
-        self._disk_space = DiskSpace(node.loop, [str(path) for path in node.config.log_dirs()])
+        self._disk_space = DiskSpace(server.loop, [str(path) for path in server.config.log_dirs()])
         self._serving = False
         self._lag_timer: asyncio.TimerHandle | None = None
         listener = Listener("METRICS", host, port, "HTTP", host, port, is_controller=False)
         sockets = bind(listener, _BACKLOG, _GIVEN_BY)
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._readiness}
-        self.server = HttpServer(node.loop, sockets, pages)
+        self.server = HttpServer(server.loop, sockets, pages)
         self._probe_lag()
 
     @property
@@ -51,20 +54,27 @@ class Monitor:
     async def start(self) -> None:
         await self.server.start()
 
-    def serving(self, network: "Network") -> None:
+    def serving(
+        self,
+        network: "Network",
+        replicas: "Replicas",
+        cleaner: "LogCleaner",
+        coordinators: "NodeCoordinators",
+    ) -> None:
         """The node answers its clients from now on."""
-        node = self._node
+        clock = self._server.clock
         self.scraper.add(
             requests.requests(self.meters),
             requests.connections(self.meters, network),
             requests.times(self.meters),
-            partitions.partitions(node),
-            partitions.log_dirs(node, self._disk_space),
-            partitions.cleaning(node),
-            coordination.groups(node),
-            coordination.transactions(node),
-            process(self._node.clock.now_ms() / 1000),
+            partitions.partitions(replicas),
+            partitions.log_dirs(self._server.log_manager, self._disk_space),
+            partitions.cleaning(cleaner),
+            coordination.groups(coordinators, replicas),
+            coordination.transactions(coordinators, clock),
+            process(clock.now_ms() / 1000),
         )
+        self._coordinators = coordinators
         self._serving = True
 
     def stopping(self) -> None:
@@ -78,11 +88,11 @@ class Monitor:
         self.server.close()
 
     def _probe_lag(self) -> None:
-        due_ns = perf_counter_ns() + int(_LAG_PROBE_SECONDS * 1e9)
+        due_ns = self._server.clock.ticks_ns() + int(_LAG_PROBE_SECONDS * 1e9)
         self._lag_timer = self._loop.call_later(_LAG_PROBE_SECONDS, self._probed, due_ns)
 
     def _probed(self, due_ns: int) -> None:
-        self.meters.loop_lag.observe_ns(perf_counter_ns() - due_ns)
+        self.meters.loop_lag.observe_ns(self._server.clock.ticks_ns() - due_ns)
         self._probe_lag()
 
     # ---- pages
@@ -95,7 +105,7 @@ class Monitor:
 
     async def _health(self) -> HttpAnswer:
         """Whether it would be of use to start the process anew: not as long as this is answered at all."""
-        if self._node.dead.is_set():
+        if self._server.dead.is_set():
             return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, "no log directory is left\n")
         return text_answer(HTTPStatus.OK, "ok\n")
 
@@ -108,17 +118,16 @@ class Monitor:
         return text_answer(HTTPStatus.OK, "ready\n")
 
     def _not_ready(self) -> str | None:
-        node = self._node
-        if not self._serving:
+        if not self._serving or self._coordinators is None:
             return "the broker is starting or stopping"
-        if node.dead.is_set():
+        if self._server.dead.is_set():
             return "no log directory is left"
-        return node.coordinators.problem or self._full_disk()
+        return self._coordinators.problem or self._full_disk()
 
     def _full_disk(self) -> str | None:
         """A batch of the largest size that producers may send would be refused."""
-        needed_bytes = self._node.config.get("message.max.bytes")
-        for log_dir in self._node.log_manager.online_dirs:
+        needed_bytes = self._server.config.get("message.max.bytes")
+        for log_dir in self._server.log_manager.online_dirs:
             space = self._disk_space.known.get(str(log_dir.path))
             if space is not None and space.free_bytes < needed_bytes:
                 return f"the disk is full: {space.free_bytes} bytes are left for {log_dir.path}"

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 from mainstem.broker.monitoring.disk_space import DiskSpace
 from mainstem.broker.monitoring.scrape import Collector
 from mainstem.metrics import Exposition, label
+from mainstem.storage.directories.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from mainstem.broker.logs.log_cleaner import LogCleaner
     from mainstem.broker.logs.partition import Partition
-    from mainstem.broker.node import Node
+    from mainstem.broker.logs.replicas import Replicas
 
 _PARTITIONS_PER_STEP: Final = 16
 
@@ -30,7 +32,7 @@ class _TopicSums:
         self.bytes_out += partition.bytes_out
 
 
-def partitions(node: "Node") -> Collector:
+def partitions(replicas: "Replicas") -> Collector:
     def collect(out: Exposition) -> Iterator[None]:
         size = out.gauge("mainstem_partition_size_bytes", "Bytes of all segments of a partition.")
         segments = out.gauge("mainstem_partition_segments", "Segments of a partition.")
@@ -41,8 +43,8 @@ def partitions(node: "Node") -> Collector:
             "Records kept from readers of committed ones by an open transaction; only where there are any.",
         )
         sums: dict[str, _TopicSums] = {}
-        found = list(node.replicas.all())
-        unmade = len(node.replicas.unmade)
+        found = list(replicas.all())
+        unmade = len(replicas.unmade)
         offline = unmade
         topic, name, of_topic = "", "", _TopicSums()
         for number, partition in enumerate(found):
@@ -91,11 +93,10 @@ def _topics(out: Exposition, sums: dict[str, _TopicSums]) -> Iterator[None]:
         bytes_out.add(each.bytes_out, name)
 
 
-def cleaning(node: "Node") -> Collector:
+def cleaning(cleaner: "LogCleaner") -> Collector:
     """The compaction. That of one partition shows only when it cannot be done."""
 
     def collect(out: Exposition) -> Iterator[None]:
-        cleaner = node.cleaner
         totals = cleaner.totals
         out.gauge("mainstem_cleaner_running", "Partitions that are being compacted now.").add(cleaner.running)
         out.counter("mainstem_cleaner_runs_total", "Partitions compacted.").add(totals.runs)
@@ -114,14 +115,14 @@ def cleaning(node: "Node") -> Collector:
     return collect
 
 
-def log_dirs(node: "Node", disk_space: DiskSpace) -> Collector:
+def log_dirs(log_manager: LogManager, disk_space: DiskSpace) -> Collector:
     def collect(out: Exposition) -> Iterator[None]:
         online = out.gauge(
             "mainstem_log_dir_online", "1 while the directory can be used, 0 when it has failed."
         )
         total = out.gauge("mainstem_log_dir_total_bytes", "Size of the file system that holds the directory.")
         free = out.gauge("mainstem_log_dir_free_bytes", "What is left on it for the broker.")
-        for log_dir in node.log_manager.dirs:
+        for log_dir in log_manager.dirs:
             name = label("directory", log_dir.path)
             online.add(int(log_dir.health.failure is None), name)
             space = disk_space.known.get(str(log_dir.path))

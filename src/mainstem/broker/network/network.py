@@ -8,6 +8,7 @@ import select
 import socket
 from collections.abc import Mapping
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.network.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory, huge_page_buffer
 from mainstem.broker.network.connection import Connection
 from mainstem.broker.network.listener import Acceptor, BoundListener, ConnectionLimits
@@ -37,12 +38,14 @@ def send_unpaced(sock: socket.socket, host: str) -> None:
 class Network:
     """The host of the connections; frames go on to the dispatcher."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, config: BrokerConfig, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Clock, config: BrokerConfig, dispatcher: Dispatcher
+    ) -> None:
         self.loop = loop
         self.receive_view = huge_page_buffer()[:SHARED_BUFFER_BYTES]
         self.buffer_pool = BufferPool()
         meters = dispatcher.meters
-        self.turn = Turn(loop, meters.page_reads if meters is not None else None)
+        self.turn = Turn(loop, clock.ticks_ns, meters.page_reads if meters is not None else None)
         queued_bytes_max = config.get("queued.max.request.bytes")
         self.request_memory = RequestMemory(
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES

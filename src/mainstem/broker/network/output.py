@@ -10,7 +10,6 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter_ns
 
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.files.file_range import FileRange
@@ -25,10 +24,16 @@ _READ_AHEAD_BYTES = 1024 * 1024
 class Turn:
     """The outputs that have something to send when the current turn of the event loop ends."""
 
-    __slots__ = ("_loop", "_outputs", "page_reads")
+    __slots__ = ("_loop", "_outputs", "page_reads", "ticks_ns")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, page_reads: TimeHistogram | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        ticks_ns: Callable[[], int],
+        page_reads: TimeHistogram | None = None,
+    ) -> None:
         self._loop = loop
+        self.ticks_ns = ticks_ns
         self.page_reads = page_reads  # where somebody wants to know what they take
         self._outputs: list[OutputQueue] = []
 
@@ -204,7 +209,7 @@ class OutputQueue:
             self._loop.remove_writer(self._fd)
             self._writer_registered = False
         self._warming = True
-        self._warming_since_ns = perf_counter_ns()
+        self._warming_since_ns = self._turn.ticks_ns()
         future = self._loop.run_in_executor(None, _read_ahead, chunk, count)
         future.add_done_callback(self._on_warmed)
 
@@ -212,7 +217,7 @@ class OutputQueue:
         self._warming = False
         self._cached_until = 0
         if self._turn.page_reads is not None:
-            self._turn.page_reads.observe_ns(perf_counter_ns() - self._warming_since_ns)
+            self._turn.page_reads.observe_ns(self._turn.ticks_ns() - self._warming_since_ns)
         if not self.chunks:
             return  # closed meanwhile
         error = future.exception()

@@ -7,8 +7,7 @@ common reason why a new broker "does not work".
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from random import random
+from collections.abc import Callable, Sequence
 
 from mainstem.broker.network.listener import BoundListener
 
@@ -17,7 +16,9 @@ logger = logging.getLogger(__name__)
 _ANSWER_SECONDS_MAX = 3.0
 
 
-async def check_advertised(listeners: Sequence[BoundListener]) -> list[str]:
+async def check_advertised(
+    listeners: Sequence[BoundListener], loop: asyncio.AbstractEventLoop, fraction: Callable[[], float]
+) -> list[str]:
     """One line for each listener whose advertised address cannot be reached from here."""
     # Not at import: the node serves its clients first.
     from mainstem.broker.network.peers import PeerConnection, PeerOptions
@@ -27,7 +28,7 @@ async def check_advertised(listeners: Sequence[BoundListener]) -> list[str]:
     problems = []
     for listener in listeners:
         address = listener.advertised_host, listener.advertised_port
-        peer = PeerConnection(asyncio.get_running_loop(), address, PeerOptions(), random)
+        peer = PeerConnection(loop, address, PeerOptions(), fraction)
         try:
             await peer.call(ApiVersionsRequest("mainstem", "self-check"), timeout_s=_ANSWER_SECONDS_MAX)
         except ConnectionLost as error:

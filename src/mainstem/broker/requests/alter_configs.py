@@ -4,10 +4,9 @@ Who may alter which resource, the controller's decision, and a result for every 
 only in what the controller is asked.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from mainstem.broker.metadata.controller_shell import Decision
 from mainstem.broker.requests.context import RequestContext
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import ConfigResourceType
@@ -39,7 +38,7 @@ R = TypeVar("R", bound=AlterResponse)
 async def alter(
     ctx: RequestContext,
     request: AlterRequest,
-    decide: Decision[R],
+    decide: Callable[[], Awaitable[R]],
     response_type: Callable[[], R],
     result_type: Callable[..., Any],
 ) -> R:
@@ -63,7 +62,7 @@ async def alter(
 
     request.resources = allowed
     try:
-        response = await ctx.node.controller.submit(decide)
+        response = await decide()
     except KafkaError as error:
         response = response_type()
         response.responses = [failed(resource, error) for resource in allowed]

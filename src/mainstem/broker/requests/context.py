@@ -9,7 +9,7 @@ from mainstem.broker.network.connection import Connection, Parked
 from mainstem.security.authorizer import ANONYMOUS, OPERATIONS_OF, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
     from mainstem.broker.requests.dispatch import ApiVersion
 
 
@@ -29,7 +29,7 @@ class RequestContext:
 
     def __init__(
         self,
-        node: "Node",
+        node: "BrokerRole",
         connection: Connection,
         api: "ApiVersion",
         correlation_id: int,

@@ -26,8 +26,8 @@ from mainstem.protocol.headers import decode_request_header, encode_response_hea
 from mainstem.storage.files.file_range import FileRange
 
 if TYPE_CHECKING:
+    from mainstem.broker.broker_role import BrokerRole
     from mainstem.broker.monitoring.meters import Meters
-    from mainstem.broker.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,9 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
 class Dispatcher:
     """Answers complete frames on behalf of a node."""
 
-    def __init__(self, node: "Node", loop: asyncio.AbstractEventLoop, meters: "Meters | None" = None) -> None:
+    def __init__(
+        self, node: "BrokerRole", loop: asyncio.AbstractEventLoop, meters: "Meters | None" = None
+    ) -> None:
         self._node = node
         self._loop = loop
         self.meters = meters

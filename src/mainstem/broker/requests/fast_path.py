@@ -24,7 +24,7 @@ from mainstem.protocol import codec
 from mainstem.protocol.headers import encode_response_header
 
 if TYPE_CHECKING:
-    from mainstem.broker.node import Node
+    from mainstem.broker.broker_role import BrokerRole
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class RouteTable:
 class FastPath:
     """Takes the short way where a connection remembers one, and has it remember new ones."""
 
-    def __init__(self, node: "Node", throttle: Throttle) -> None:
+    def __init__(self, node: "BrokerRole", throttle: Throttle) -> None:
         self._node = node
         self._throttle = throttle
 

@@ -1,0 +1,324 @@
+"""The broker role of a node: it serves clients, holds partitions and coordinates groups and transactions.
+
+It holds the parts and wires them; what they decide and do is theirs. Request handlers find the parts here.
+"""
+
+import asyncio
+import logging
+import socket
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from mainstem.broker.clock import Clock
+from mainstem.broker.coordination.node_coordinators import NodeCoordinators
+from mainstem.broker.errors import StartupError
+from mainstem.broker.logs.index_repairs import IndexRepairs
+from mainstem.broker.logs.log_cleaner import LogCleaner
+from mainstem.broker.logs.log_dir_moves import LogDirMoves
+from mainstem.broker.logs.maintenance import Maintenance
+from mainstem.broker.logs.partition import Partition
+from mainstem.broker.logs.replicas import Replicas
+from mainstem.broker.metadata.controller_client import ControllerClient
+from mainstem.broker.metadata.log_dir_assignments import LogDirAssignments
+from mainstem.broker.metadata.producer_ids import ProducerIds
+from mainstem.broker.network.listener import BoundListener
+from mainstem.broker.network.network import Network
+from mainstem.broker.network.self_check import check_advertised
+from mainstem.broker.network.throttle import Throttle
+from mainstem.broker.randomness import Randomness
+from mainstem.broker.requests.dispatch import Dispatcher
+from mainstem.broker.requests.fetch_session import FetchSessionCache
+from mainstem.broker.requests.heavy_batches import HeavyBatches
+from mainstem.broker.shared_server import SharedServer
+from mainstem.cluster.features import SUPPORTED_FEATURES
+from mainstem.cluster.image import Endpoint, MetadataImage
+from mainstem.cluster.registration import BrokerRegistration
+from mainstem.config import BrokerConfig, ConfigError, parse_listeners
+from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from mainstem.protocol.errors import KafkaError
+from mainstem.security.authorizer import AllowAll, Authorizer
+from mainstem.storage.directories.log_manager import LogManager
+from mainstem.storage.environment import DirectoryHealth
+
+if TYPE_CHECKING:
+    from mainstem.broker.coordination.groups import GroupCoordinators
+    from mainstem.broker.coordination.transactions import TransactionCoordinators
+    from mainstem.broker.monitoring.monitor import Monitor
+
+logger = logging.getLogger(__name__)
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where a client reaches a broker through the listener it asked on."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class BrokerRole:
+    """It listens before anything on disk is touched, and serves when its part of the metadata is applied."""
+
+    def __init__(self, server: SharedServer) -> None:
+        self._server = server
+        config = server.config
+        self.node_id = server.node_id
+        self.metadata_cache = server.metadata_cache
+        self.clock: Clock = server.clock
+        self.randomness: Randomness = server.randomness
+        self.dead = server.dead
+        self.authorizer: Authorizer = AllowAll()
+        self.throttle = Throttle()
+        self.bound_listeners: list[BoundListener] = []
+        self.supported_features = {
+            name: (levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
+        }
+        self.fetch_sessions = FetchSessionCache(
+            config.get("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
+        )
+        self.fetch_bytes_max: int = config.get("fetch.max.bytes")
+        self._network: Network | None = None
+        self.coordinators = NodeCoordinators(self)
+        self._maintenance: Maintenance | None = None
+        self._index_repairs: IndexRepairs | None = None
+        self._log_dir_moves: LogDirMoves | None = None
+        self.monitor: Monitor | None = None  # without a metrics port there is none
+        self.log_dir_assignments = LogDirAssignments(server)
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self._self_check: asyncio.Task[list[str]] | None = None
+        self.epoch = -1
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._server.loop
+
+    @property
+    def controller(self) -> ControllerClient:
+        return self._server.controller
+
+    @property
+    def log_manager(self) -> LogManager:
+        return self._server.log_manager
+
+    @property
+    def cleaner(self) -> LogCleaner:
+        assert self._maintenance is not None, "the node is not started"
+        return self._maintenance.cleaner
+
+    @property
+    def log_dir_moves(self) -> LogDirMoves:
+        assert self._log_dir_moves is not None, "the node is not started"
+        return self._log_dir_moves
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings that are in force."""
+        return self._server.configuration.current
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest metadata that this node has applied."""
+        return self.metadata_cache.image
+
+    @property
+    def groups(self) -> "GroupCoordinators":
+        """The group coordinators, which are loaded when the first group asks for one."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> "TransactionCoordinators":
+        """The transaction coordinators, which are loaded when the first transaction asks for one."""
+        return self.coordinators.transactions
+
+    @property
+    def cluster_id(self) -> str:
+        return self.log_manager.meta.cluster_id
+
+    # ---- starting
+
+    async def bind(self) -> None:
+        """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
+        await self._start_monitor()
+        self._dispatcher = Dispatcher(self, self.loop, self.monitor.meters if self.monitor else None)
+        self._network = Network(self.loop, self.clock, self.config, self._dispatcher)
+        self.heavy_batches = HeavyBatches(self.loop, self._network.request_memory)
+        try:
+            listeners = parse_listeners(self.config, socket.gethostname())
+        except ConfigError as error:
+            raise StartupError(error.message) from None
+        self.bound_listeners = self._network.bind([entry for entry in listeners if not entry.is_controller])
+
+    async def _start_monitor(self) -> None:
+        port = self.config.get("mainstem.metrics.port")
+        if port >= 0:
+            from mainstem.broker.monitoring.monitor import Monitor  # only for those who want it
+
+            self.monitor = Monitor(self._server, self.config.get("mainstem.metrics.host"), port)
+            await self.monitor.start()
+
+    async def start(self) -> None:
+        """Register, load the logs, follow the metadata, and serve. StartupError when that cannot be."""
+        server = self._server
+        self._index_repairs = IndexRepairs(self.loop, server.processes)
+        environment = self.log_manager.environment
+        environment.repair_index = self._index_repairs.ask
+        environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
+        for log_dir in self.log_manager.dirs:
+            log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
+        await self._register()
+        image = self.metadata_cache.image = server.metadata_log.image
+        self.replicas = Replicas(server, self._partition_returned)
+        self._maintenance = Maintenance(server, self.replicas)
+        server.configuration.subscribe(self._reconfigured)
+        server.configuration.take(image)
+        server.load_logs(image)
+        # In this order: logs are made with the settings of the moment. A topic is in sight, and remembered
+        # answers are forgotten, when its logs are made. Coordinators look for both.
+        await server.loader.begin(
+            (
+                server.configuration,
+                self.replicas,
+                self.metadata_cache,
+                self.coordinators,
+                self.log_dir_assignments,
+            )
+        )
+        self._maintenance.start()
+        self._log_dir_moves = LogDirMoves(server, self.replicas, self.cleaner, self.log_dir_assignments)
+        self._log_dir_moves.resume()
+        assert self._network is not None, "ports are taken first"
+        self._network.start()
+        if self.monitor is not None:
+            self.monitor.serving(self._network, self.replicas, self.cleaner, self.coordinators)
+        self._self_check = self.loop.create_task(
+            check_advertised(self.bound_listeners, self.loop, self.randomness.fraction)
+        )
+
+    async def _register(self) -> None:
+        """Each start is a new incarnation; the leader epochs of all partitions are bumped with it."""
+        registration = BrokerRegistration(
+            broker_id=self.node_id,
+            incarnation_id=self.randomness.uuid(),
+            endpoints=[
+                Endpoint(bound.name, bound.advertised_host, bound.advertised_port)
+                for bound in self.bound_listeners
+            ],
+            log_dirs=[
+                entry.meta.directory_id for entry in self.log_manager.online_dirs if entry.meta is not None
+            ],
+            rack=self.config.get("broker.rack"),
+        )
+        try:
+            self.epoch = await self.controller.register_broker(registration)
+        except KafkaError as error:
+            raise StartupError(f"cannot write the metadata log: {error.message}") from error
+
+    # ---- stopping
+
+    def stop_serving(self) -> None:
+        """Close the connections."""
+        if self.monitor is not None:
+            self.monitor.stopping()
+        if self._self_check is not None:
+            self._self_check.cancel()
+            self._self_check = None
+        if self._network is not None:
+            self._network.close()
+            self._dispatcher.close()
+            self.heavy_batches.close()
+            self._network = None
+
+    async def stop_working(self) -> None:
+        """Have everything at rest that works on the logs; the metadata does not change any more."""
+        self.coordinators.close()
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+            self._maintenance = None
+        if self._log_dir_moves is not None:
+            await self._log_dir_moves.stop()
+            self._log_dir_moves = None
+        await self.log_dir_assignments.stop()
+        if self._index_repairs is not None:
+            await self._index_repairs.stop()
+            self._index_repairs = None
+
+    def close_logs(self, *, clean: bool) -> None:
+        """After a clean stop the next start need not scan anything."""
+        if clean:
+            offsets = {(p.topic, p.index): p.high_watermark for p in self.replicas.all()}
+            self.log_manager.checkpoint_high_watermarks(offsets)
+        self.log_manager.close(broker_epoch=self.epoch, clean=clean)
+
+    def close(self) -> None:
+        """The last thing: until then its health can be asked for."""
+        if self.monitor is not None:
+            self.monitor.close()
+            self.monitor = None
+
+    # ---- what the handlers ask for
+
+    def endpoints(self, listener_name: str) -> list[BrokerEndpoint]:
+        """The live brokers, by the addresses of this listener."""
+        found = []
+        for broker in self.image.brokers.values():
+            endpoint = broker.endpoints.get(listener_name)
+            if endpoint is not None and not broker.fenced:
+                found.append(BrokerEndpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack))
+        return found
+
+    async def auto_create_topics(self, names: list[str]) -> None:
+        """Create topics with the broker's defaults; one that exists by now or cannot be created is left
+        out.
+        """
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in set(names)
+            ]
+        )
+        try:
+            await self.controller.create_topics(request)
+        except KafkaError as error:
+            logger.error("cannot create %s: %s", ", ".join(sorted(set(names))), error.message)
+
+    async def _allocate_producer_ids(self) -> tuple[int, int]:
+        block = await self.controller.allocate_producer_ids()
+        return block.first_id, block.size
+
+    # ---- what has changed
+
+    def _directory_failed(self, health: DirectoryHealth) -> None:
+        """May be called from any thread."""
+        self.loop.call_soon_threadsafe(self._take_offline, health)
+
+    def _take_offline(self, health: DirectoryHealth) -> None:
+        """Answers that name the offline replicas are made anew, and whoever waits for one is answered."""
+        self.metadata_cache.forget()
+        if not self._server.is_open:
+            return  # the node is being stopped
+        for partition in self.replicas.in_directory(health):
+            partition.go_offline(health.failure or "its log directory has failed")
+        if not self.log_manager.online_dirs:
+            logger.critical("no log directory is left, the broker stops")
+            self.dead.set()
+
+    def _partition_returned(self, partition: Partition) -> None:
+        """A log could be made for which there was no room when its topic was."""
+        self.metadata_cache.forget()
+        self.coordinators.look_again()
+        self.log_dir_assignments.look_at([partition.topic_id])
+
+    def _reconfigured(self, image: MetadataImage) -> None:
+        """Settings of this broker are other ones now."""
+        self.replicas.broker_config_changed(image)
+        cordoned = self.config.cordoned_log_dirs()
+        self.log_manager.cordoned = frozenset(
+            log_dir for log_dir in self.log_manager.dirs if str(log_dir.path) in cordoned
+        )
+        environment = self.log_manager.environment
+        environment.producer_id_expiration_ms = self.config.get("producer.id.expiration.ms")
+        environment.verifies_transactions = self.config.get("transaction.partition.verification.enable")
+        if self._network is not None:
+            self._network.update_config(self.config)
+        if self._maintenance is not None:
+            self._maintenance.reconfigured()

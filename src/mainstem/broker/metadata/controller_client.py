@@ -1,0 +1,44 @@
+"""How the broker reaches the controller: one interface, whether it is in this process or elsewhere.
+
+Everything that is asked for can be sent. An answer comes when this node has applied what it rests on; a
+KafkaError says that nothing has changed.
+"""
+
+from typing import Protocol
+
+from mainstem.cluster.directories import Directories
+from mainstem.cluster.producer_ids import ProducerIdBlock
+from mainstem.cluster.registration import BrokerRegistration
+from mainstem.protocol.apis.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from mainstem.protocol.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from mainstem.protocol.apis.k44_incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class ControllerClient(Protocol):
+    """What a broker asks the active controller for, on behalf of its clients or on its own."""
+
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse: ...
+
+    async def delete_topics(self, request: DeleteTopicsRequest, api_version: int) -> DeleteTopicsResponse: ...
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse: ...
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse: ...
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse: ...
+
+    async def register_broker(self, registration: BrokerRegistration) -> int:
+        """The broker's epoch."""
+
+    async def assign_directories(self, places: Directories) -> None:
+        """Write down where replicas of this broker are."""
+
+    async def allocate_producer_ids(self) -> ProducerIdBlock:
+        """A block of ids that are this broker's alone."""
