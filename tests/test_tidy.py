@@ -65,6 +65,7 @@ def test_every_module_is_used() -> None:
         "mainstem.__main__",
         "mainstem.cli.main",
         "mainstem.config.docs",
+        "mainstem.records.columnar.ship",
         "mainstem.testing",
         "mainstem.testing.pytest_plugin",
         "pyspark_mainstem",

@@ -2,8 +2,8 @@
 
 Spark starts many Python workers, and to load numba takes most of a second in each, to compile many seconds.
 So what is compiled needs nothing of numba afterwards: a kernel becomes a function over plain addresses and
-numbers in an object file, and a process that finds it in the cache loads it with LLVM alone. Only where there
-is none yet is numba loaded.
+numbers in an object file, and a process that finds it in the cache loads it with LLVM alone. Where there is
+none yet, LLVM makes it from what comes with the package (`shipped`). Only who works on kernels needs numba.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from mainstem.records.columnar import kernel_cache
+from mainstem.records.columnar import kernel_cache, shipped
 from mainstem.records.columnar.layout import Kind, Signature
 from mainstem.records.columnar.machine_code import MachineCode
 
@@ -64,15 +64,18 @@ class Kernel:
     def _load(self) -> Any:
         with _loading:
             if self._entry is None:
-                self._code, self.was_compiled_here = kernel_cache.find_or_make(self._name, self._compile)
+                self._code, self.was_compiled_here = kernel_cache.find_or_make(self.name, self._compile)
                 self._entry = _entry_type(self.signature)(self._code.address)
         return self._entry
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         return f"{self.function.__module__}.{self.function.__qualname__}"
 
     def _compile(self) -> tuple[str, bytes]:
+        found = shipped.object_file_of(self.name)
+        if found is not None:
+            return found
         from mainstem.records.columnar.numba_compiler import compile_kernel
 
         return compile_kernel(self.function, self.signature)

@@ -26,7 +26,7 @@ _LOCK_WAIT_S = 60.0
 _LOCK_POLL_S = 0.02
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # What of numba's settings the machine code depends on.
-_NUMBA_SETTINGS = (
+NUMBA_SETTINGS = (
     "NUMBA_CPU_NAME",
     "NUMBA_CPU_FEATURES",
     "NUMBA_OPT",
@@ -129,7 +129,7 @@ def _fingerprint() -> str:
         llvmlite.binding.get_process_triple(),
         llvmlite.binding.get_host_cpu_name(),
         llvmlite.binding.get_host_cpu_features().flatten(),
-        [os.environ.get(name) for name in _NUMBA_SETTINGS],
+        [os.environ.get(name) for name in NUMBA_SETTINGS],
     ):
         digest.update(f"{fact}\n".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):

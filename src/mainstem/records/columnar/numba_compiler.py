@@ -29,6 +29,14 @@ _ALLOWED_SYMBOLS = {"memcpy", "memmove", "memset"}
 
 def compile_kernel(function: Callable[..., Any], signature: Signature) -> tuple[str, bytes]:
     """The name of the kernel's symbol, and the object file that has it."""
+    symbol, module = compile_to_module(function, signature)
+    # The machine that numba itself emits for: what it makes can be loaded anywhere in the address space.
+    object_file: bytes = _target.target_context.codegen()._tm.emit_object(module)
+    return symbol, object_file
+
+
+def compile_to_module(function: Callable[..., Any], signature: Signature) -> tuple[str, Any]:
+    """The name of the kernel's symbol, and LLVM's module that has it."""
     kernel = _numba.njit(nogil=True, forceinline=True, _nrt=False)(_resolved(function))
     entry = _entry(kernel, signature)
     kinds = [found for kind in signature.arguments for found in _numba_types(kind)]
@@ -44,9 +52,7 @@ def compile_kernel(function: Callable[..., Any], signature: Signature) -> tuple[
     symbol: str = compiled.fndesc.llvm_func_name
     module = compiled.library._final_module
     _check_symbols(function.__qualname__, module)
-    # The machine that numba itself emits for: what it makes can be loaded anywhere in the address space.
-    object_file: bytes = _target.target_context.codegen()._tm.emit_object(module)
-    return symbol, object_file
+    return symbol, module
 
 
 def _flags() -> Any:
