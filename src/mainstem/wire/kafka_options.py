@@ -31,7 +31,8 @@ _PASSED_OVER = re.compile(
     r"(enable\.)?sasl\.(kerberos|oauthbearer)\..*|https\..*"
     r"|sasl\.login\.((refresh|retry|connect|read)\..*|(connect|read)\.timeout\.ms)"
 )
-_SECURITY_PREFIXES = ("sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.", "security.providers")
+# Of all options that this client honours or refuses.
+SECURITY_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "https.")
 _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?(?:\[([0-9a-fA-F:.%]+)\]|([0-9a-zA-Z\-%._]+)):([0-9]+)")
 _NUMBERS = {
     "request.timeout.ms": "request_timeout_ms",
@@ -74,13 +75,13 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 
 def _refuse_unknown(options: Mapping[str, str], *, is_oauth: bool) -> None:
-    known = _PASSWORD_OPTIONS | TLS_OPTIONS
+    known = _PASSWORD_OPTIONS | TLS_OPTIONS | {"security.protocol"}
     if is_oauth:
         from mainstem.wire.oauth_options import OAUTH_OPTIONS
 
         known |= OAUTH_OPTIONS
     for name in options:
-        if name.startswith(_SECURITY_PREFIXES) and name not in known and not _PASSED_OVER.fullmatch(name):
+        if name.startswith(SECURITY_PREFIXES) and name not in known and not _PASSED_OVER.fullmatch(name):
             raise UnsupportedOption(f"{name} is not supported{did_you_mean(name, known)}; leave it out")
 
 

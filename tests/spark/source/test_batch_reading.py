@@ -1,4 +1,4 @@
-"""A batch read, driven as Spark drives it but without a JVM: offsets, losses, transactions, both clients."""
+"""A batch read, driven as Spark drives it but without a JVM: offsets, losses, transactions."""
 
 import json
 import logging
@@ -9,21 +9,22 @@ import pytest
 from mainstem.records.record import Record, build_batch
 from mainstem.spark.source.errors import DataLossError, OffsetsError, OptionError, ReadError
 from mainstem.testing import Broker
-from tests.spark.source.topics import Topics, read_batch, source, values
+from tests.spark.source.topics import Topics, read_batch, read_by_librdkafka, source, values
 
-CLIENTS = pytest.mark.parametrize("client", ["auto", "librdkafka"])
 START = 1_700_000_000_000
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_both_clients_read_every_column_alike(topics: Topics, codec: str) -> None:
+def test_every_column_is_read_as_librdkafka_reads_it(topics: Topics, codec: str) -> None:
     name = topics.create(2)
     topics.send_varied(name, codec, 0)
     topics.send_varied(name, "none", 1)
-    fast = read_batch(topics.servers, subscribe=name, includeHeaders=True)
-    assert fast.num_rows == 400
-    assert fast.equals(read_batch(topics.servers, subscribe=name, includeHeaders=True, client="librdkafka"))
-    first, third = fast.slice(0, 1).to_pylist()[0], fast.slice(2, 1).to_pylist()[0]
+    read = read_batch(topics.servers, subscribe=name, includeHeaders=True)
+    assert read.num_rows == 400
+    rows = [{**row, "timestamp_ms": round(row["timestamp"].timestamp() * 1000)} for row in read.to_pylist()]
+    expected = read_by_librdkafka(topics, name, 2, 400)
+    assert [{column: row[column] for column in expected[0]} for row in rows] == expected
+    first, third = read.slice(0, 1).to_pylist()[0], read.slice(2, 1).to_pylist()[0]
     assert (first["key"], first["value"], first["headers"]) == (None, b"", None)
     assert (first["topic"], first["partition"], first["offset"], first["timestampType"]) == (name, 0, 0, 0)
     assert first["timestamp"].timestamp() * 1000 == START
@@ -32,13 +33,12 @@ def test_both_clients_read_every_column_alike(topics: Topics, codec: str) -> Non
     ]  # fmt: skip
 
 
-@CLIENTS
-def test_transactions_are_read_by_isolation_level(topics: Topics, client: str) -> None:
+def test_transactions_are_read_by_isolation_level(topics: Topics) -> None:
     name = topics.create()
     topics.send_transactions(name, [True, False, True, False])
-    everything = read_batch(topics.servers, subscribe=name, client=client)
+    everything = read_batch(topics.servers, subscribe=name)
     assert len(values(everything)) == 20
-    made = source(topics.servers, subscribe=name, client=client)
+    made = source(topics.servers, subscribe=name)
     made.options["kafka.isolation.level"] = "read_committed"
     reader = made.reader(made.schema())
     committed = [
@@ -109,17 +109,12 @@ def test_a_missing_topic_is_named_with_the_nearest(topics: Topics) -> None:
     assert read_batch(topics.servers, subscribePattern="^no such topic").num_rows == 0
 
 
-@CLIENTS
-def test_what_was_deleted_follows_fail_on_data_loss(
-    topics: Topics, client: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_was_deleted_follows_fail_on_data_loss(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
     name = topics.create()
     topics.send(name, range(20))
     topics.truncate(name, 0, 12)
-    assert values(read_batch(topics.servers, subscribe=name, client=client)) == [
-        str(n) for n in range(12, 20)
-    ]
-    options = {"subscribe": name, "startingOffsets": f'{{"{name}":{{"0":3}}}}', "client": client}
+    assert values(read_batch(topics.servers, subscribe=name)) == [str(n) for n in range(12, 20)]
+    options = {"subscribe": name, "startingOffsets": f'{{"{name}":{{"0":3}}}}'}
     with pytest.raises(DataLossError, match=f"{name}-0 begins at offset 12"):
         read_batch(topics.servers, **options)
     with caplog.at_level(logging.WARNING):
@@ -130,14 +125,11 @@ def test_what_was_deleted_follows_fail_on_data_loss(
         read_batch(topics.servers, subscribe=name, endingOffsets=f'{{"{name}":{{"0":99}}}}')
 
 
-@CLIENTS
-def test_what_is_deleted_between_the_plan_and_the_task_follows_fail_on_data_loss(
-    topics: Topics, client: str
-) -> None:
+def test_what_is_deleted_between_the_plan_and_the_task_follows_fail_on_data_loss(topics: Topics) -> None:
     name = topics.create()
     topics.send(name, range(20))
-    strict = source(topics.servers, subscribe=name, client=client)
-    lax = source(topics.servers, subscribe=name, client=client, failOnDataLoss=False)
+    strict = source(topics.servers, subscribe=name)
+    lax = source(topics.servers, subscribe=name, failOnDataLoss=False)
     strict_reader, lax_reader = strict.reader(strict.schema()), lax.reader(lax.schema())
     (task,) = strict_reader.partitions()
     topics.truncate(name, 0, 12)
@@ -184,8 +176,7 @@ def test_batches_stay_small_and_a_plan_is_the_same_every_time(mainstem: Topics) 
     assert max(batch.num_rows for batch in batches) <= 64
 
 
-@CLIENTS
-def test_a_range_may_begin_and_end_where_compaction_left_nothing(tmp_path: Path, client: str) -> None:
+def test_a_range_may_begin_and_end_where_compaction_left_nothing(tmp_path: Path) -> None:
     with Broker(data_dir=tmp_path) as broker:
         topics = Topics(broker.bootstrap_servers)
         name = topics.create()
@@ -201,7 +192,6 @@ def test_a_range_may_begin_and_end_where_compaction_left_nothing(tmp_path: Path,
                 assign=json.dumps({name: [0]}),
                 startingOffsets=json.dumps({name: {"0": start}}),
                 endingOffsets=json.dumps({name: {"0": end}}),
-                client=client,
             )
             offsets = rows["offset"].to_pylist() if rows.num_rows else []
             assert offsets == [offset for offset in (*range(6), 20, 21, 22) if start <= offset < end]

@@ -124,7 +124,7 @@ def test_limits_prefer_one_timestamp_then_timestamps_then_offsets() -> None:
         ("batch", {"session.timeout.ms": "x"}, "kafka."),
         ("batch", {"fetchOffset.numRetry": "x"}, "did you mean fetchOffset.numRetries?"),
         ("batch", {"no.such.thing": "x"}, "the options of Kafka's client begin with kafka."),
-        ("batch", {"client": "java"}, "client is 'java'"),
+        ("batch", {"client": "librdkafka"}, "one client reads with every login; leave it out"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_do(kind: Kind, options: dict[str, str], words: str) -> None:

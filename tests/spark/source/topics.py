@@ -3,9 +3,10 @@
 import pickle
 import uuid
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from mainstem.spark.datasource import MainstemDataSource
@@ -124,3 +125,26 @@ def read_between(reader: StreamReader, start: dict, end: dict) -> pa.Table:
     """The rows of a micro-batch."""
     worker = pickle.loads(pickle.dumps(reader.__class__(reader._options)))
     return table([batch for partition in reader.partitions(start, end) for batch in worker.read(partition)])
+
+
+def read_by_librdkafka(topics: Topics, name: str, partitions: int, count: int) -> list[dict[str, Any]]:
+    """The same rows as plain values, made by another client; sorted by partition and offset."""
+    consumer = Consumer({"bootstrap.servers": topics.servers, "group.id": "unused"})
+    consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING) for number in range(partitions)])
+    found: list[Message] = []
+    while len(found) < count:
+        found += consumer.consume(count - len(found), 1.0)
+    consumer.close()
+    found.sort(key=lambda message: (message.partition(), message.offset()))
+    return [
+        {
+            "key": message.key(),
+            "value": message.value(),
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "offset": message.offset(),
+            "timestamp_ms": message.timestamp()[1],
+            "headers": [{"key": header[0], "value": header[1]} for header in message.headers() or ()] or None,
+        }
+        for message in found
+    ]

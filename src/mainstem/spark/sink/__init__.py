@@ -5,19 +5,16 @@ Importing this loads no Arrow and no compiled code: Spark imports it in a new pr
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mainstem.spark.sink.columns import check_columns
 from mainstem.spark.sink.errors import SinkOptionError
-from mainstem.spark.sink.options import SinkOptions, parse
+from mainstem.spark.sink.options import parse
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
-
-logger = logging.getLogger(__name__)
 
 
 def writer(schema: StructType, options: Mapping[str, str], overwrite: bool) -> DataSourceArrowWriter:
@@ -28,7 +25,7 @@ def writer(schema: StructType, options: Mapping[str, str], overwrite: bool) -> D
         raise SinkOptionError(
             'Save mode Overwrite not allowed for topics, which are only appended to: use mode("append")'
         )
-    parsed = _parsed(options, streaming=False)
+    parsed = parse(options, streaming=False)
     columns = check_columns(schema, parsed.topic)
     return (TransactionalWriter if parsed.exactly_once else AtLeastOnceWriter)(parsed, columns)
 
@@ -41,13 +38,6 @@ def stream_writer(
     """
     from mainstem.spark.sink.writers import AtLeastOnceStreamWriter, TransactionalStreamWriter
 
-    parsed = _parsed(options, streaming=True)
+    parsed = parse(options, streaming=True)
     columns = check_columns(schema, parsed.topic)
     return (TransactionalStreamWriter if parsed.exactly_once else AtLeastOnceStreamWriter)(parsed, columns)
-
-
-def _parsed(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    parsed = parse(options, streaming=streaming)
-    if parsed.librdkafka is not None:
-        logger.warning("writing through librdkafka, which is several times slower than the own client")
-    return parsed

@@ -4,6 +4,8 @@ The names are those of Kafka 4.3's producer. A consumer's names are taken too, b
 set of options to their reads and their writes.
 """
 
+from mainstem.wire.kafka_options import SECURITY_PREFIXES
+
 # Their value changes what is sent, or how.
 USED = frozenset(
     {
@@ -22,14 +24,13 @@ USED = frozenset(
         "retry.backoff.max.ms",
         "retry.backoff.ms",
         "security.protocol",
-        "security.providers",
         "socket.connection.setup.timeout.ms",
         "transaction.timeout.ms",
     }
 )
 
 # Checked by the client, which honours or refuses each.
-USED_PREFIXES = ("sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.")
+USED_PREFIXES = SECURITY_PREFIXES
 
 # How a Java producer, or a consumer, goes about its work. Nothing of that exists here; no row depends on it.
 WITHOUT_MEANING = frozenset(

@@ -10,15 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mainstem.nearest import did_you_mean, nearest_name
-from mainstem.spark.librdkafka_options import (
-    FAST_MECHANISMS,
-    needs_librdkafka,
-    sasl_mechanism,
-    without_security,
-)
 from mainstem.spark.sink import kafka_names
 from mainstem.spark.sink.errors import SinkOptionError
-from mainstem.spark.sink.librdkafka_settings import LINGER_MS, LibrdkafkaSettings, librdkafka_settings
 from mainstem.spark.source import option_names
 from mainstem.wire import ClientOptions, WireError, from_kafka_options
 
@@ -67,8 +60,6 @@ class SinkOptions:
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     application_id: str | None = None
     application_version: int | None = None
-    # Where only librdkafka speaks the SASL mechanism. The client's options then say nothing of security.
-    librdkafka: LibrdkafkaSettings | None = None
 
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
@@ -96,8 +87,6 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         raise SinkOptionError(
             "the option topic is empty: name a topic, or leave it out and have a column topic"
         )
-    if needs_librdkafka(kafka):
-        parsed = replace(parsed, librdkafka=_librdkafka(kafka, given, parsed))
     return _with_exactly_once(parsed, given, streaming=streaming)
 
 
@@ -140,31 +129,11 @@ def _refuse_kafka(kafka: Mapping[str, str]) -> None:
 
 def _client(kafka: Mapping[str, str]) -> ClientOptions:
     delivery_timeout_ms = _number(kafka, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS, least=1)
-    if needs_librdkafka(kafka):
-        kafka = without_security(kafka)
     try:
         client = from_kafka_options(kafka)
     except WireError as error:
         raise SinkOptionError(f"a kafka option cannot be used: {error}") from None
     return replace(client, api_timeout_ms=delivery_timeout_ms)
-
-
-def _librdkafka(
-    kafka: Mapping[str, str], given: Mapping[str, str], parsed: SinkOptions
-) -> LibrdkafkaSettings:
-    try:
-        settings = librdkafka_settings(kafka, parsed, _number(kafka, "linger.ms", LINGER_MS))
-    except WireError as error:
-        raise SinkOptionError(f"a kafka option cannot be used: {error}") from None
-    if _flag(given, "exactlyonce", default=False):
-        raise SinkOptionError(
-            f"exactlyOnce does not go with the SASL mechanism {sasl_mechanism(kafka)}: it appends what all "
-            "tasks have staged in one transaction of the own client, which does not speak that mechanism; "
-            "librdkafka, which does, cannot append staged rows. Set exactlyOnce to false, and rows are "
-            "written at least once; or, where brokers offer it, set kafka.sasl.mechanism to one of "
-            f"{', '.join(FAST_MECHANISMS)}"
-        )
-    return settings
 
 
 def _delivery(kafka: Mapping[str, str]) -> tuple[int, bool]:

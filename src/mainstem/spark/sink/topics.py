@@ -6,7 +6,6 @@ What a topic's configuration limits is asked for, because rows come in batches t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -14,7 +13,7 @@ from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, 
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import ConfigResourceType
 from mainstem.spark.sink.errors import SinkError
-from mainstem.wire import ClientOptions, Cluster, TopicMetadata, WireError
+from mainstem.wire import Cluster, TopicMetadata, WireError
 
 _PAUSE_S = 0.1
 # How long a topic may be unknown: one that was just created is known everywhere a moment later.
@@ -33,45 +32,30 @@ class WritableTopic(NamedTuple):
 
 def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> WritableTopic:
     """SinkError when it does not exist and no broker creates it."""
-    metadata = await_topic(
-        topic,
-        cluster.options,
-        timeout_ms,
-        lambda: cluster.metadata([topic])[topic],
-        lambda: _ask_for(cluster, topic),
-    )
-    return writable_topic(metadata, _batch_bytes_max(cluster, metadata))
-
-
-def writable_topic(metadata: TopicMetadata, batch_bytes_max: int | None) -> WritableTopic:
+    metadata = _await_topic(cluster, topic, timeout_ms)
     led = [number for number, partition in metadata.partitions.items() if partition.leader >= 0]
-    return WritableTopic(metadata.name, len(metadata.partitions), led, batch_bytes_max)
+    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, metadata))
 
 
-def await_topic(
-    topic: str,
-    client: ClientOptions,
-    timeout_ms: int,
-    look: Callable[[], TopicMetadata],
-    ask_for: Callable[[], None] | None = None,
-) -> TopicMetadata:
-    """Look at a topic until it is there; SinkError when that does not come. `ask_for` has it created, where
-    looking does not."""
+def _await_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
+    """Look at a topic until it is there; SinkError when that does not come."""
     deadline = time.monotonic() + min(timeout_ms, _UNKNOWN_MS) / 1000
+    is_asked_for = False
     while True:
-        metadata = look()
+        metadata = cluster.metadata([topic])[topic]
         if metadata.error == ErrorCode.NONE and metadata.partitions:
             return metadata
         if metadata.error not in _PASSING or time.monotonic() + _PAUSE_S > deadline:
             break
-        if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and ask_for is not None:
-            ask_for()
-            ask_for = None
+        if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_asked_for:
+            _ask_for(cluster, topic)
+            is_asked_for = True
             continue
         time.sleep(_PAUSE_S)
     if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        servers = ",".join(f"{host}:{port}" for host, port in cluster.options.bootstrap_servers)
         raise SinkError(
-            f"the topic {topic} does not exist at {addresses(client)}: create it "
+            f"the topic {topic} does not exist at {servers}: create it "
             f"(mainstem topics create {topic}), or correct the option or column topic"
         )
     problem = f"{metadata.error.name}: {metadata.error.message}"
@@ -110,7 +94,3 @@ def _ask_for(cluster: Cluster, topic: str) -> None:
     cluster.call(
         node_id, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
     )
-
-
-def addresses(client: ClientOptions) -> str:
-    return ",".join(f"{host}:{port}" for host, port in client.bootstrap_servers)

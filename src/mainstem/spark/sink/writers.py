@@ -139,10 +139,6 @@ def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, columns: Colu
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return 0
-    if options.librdkafka is not None:
-        from mainstem.spark.sink.librdkafka_sender import send_rows
-
-        return send_rows(chain([first], batches), options, columns)
     from mainstem.spark.sink.encoding import Encoder, gather
     from mainstem.spark.sink.producer import BatchSender, Stamps
     from mainstem.spark.sink.topics import WritableTopic, find_topic

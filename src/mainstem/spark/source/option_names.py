@@ -2,6 +2,7 @@
 
 from mainstem.nearest import did_you_mean, nearest_name
 from mainstem.spark.source.errors import OptionError
+from mainstem.wire.kafka_options import SECURITY_PREFIXES
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 # Those of Spark's connector.
@@ -27,7 +28,7 @@ SPARK_NAMES = (
     "kafkaConsumer.pollTimeoutMs",
 )
 # What Spark's connector does not have.
-OWN_NAMES = ("client", "filterPushdown", "maxTasks", "maxRowsPerArrowBatch")
+OWN_NAMES = ("filterPushdown", "maxTasks", "maxRowsPerArrowBatch")
 # Of a write, or put there by Spark itself. Many programs hand one set of options to their reads and writes.
 PASSED_OVER = (
     "topic",
@@ -58,7 +59,6 @@ KAFKA_USED = (
     "security.protocol",
     "socket.connection.setup.timeout.ms",
 )
-KAFKA_SECURITY_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.")
 
 _OFFSET_RESET = (
     "is not supported. Set startingOffsets to 'earliest' or 'latest' instead to say where to start: "
@@ -80,6 +80,10 @@ _SLIP_LETTERS = 3
 
 def check_name(name: str) -> None:
     """Refuse a name that nobody knows, with the one that was probably meant."""
+    if name.lower() == "client":
+        raise OptionError(
+            "the option 'client' is not supported: one client reads with every login; leave it out"
+        )
     if name.lower() not in NAMES:
         if "." in name:
             raise OptionError(f"the option {name!r} does not exist{_with_prefix(name.lower())}")
@@ -89,7 +93,7 @@ def check_name(name: str) -> None:
 
 def _with_prefix(name: str) -> str:
     """Names with points are Kafka's as a rule; somebody has left the prefix out."""
-    if name.startswith(KAFKA_SECURITY_PREFIXES):
+    if name.startswith(SECURITY_PREFIXES):
         return f"; did you mean kafka.{name}?"
     dotted = [known for known in NAMES.values() if "." in known]
     known = [*dotted, *(f"kafka.{used}" for used in (*KAFKA_USED, *KAFKA_REFUSED))]
@@ -104,7 +108,7 @@ def check_kafka_name(name: str) -> None:
     it is a slip of one that matters."""
     if name in KAFKA_REFUSED:
         raise OptionError(f"the option 'kafka.{name}' {KAFKA_REFUSED[name]}")
-    if name in KAFKA_USED or name.startswith(KAFKA_SECURITY_PREFIXES):
+    if name in KAFKA_USED or name.startswith(SECURITY_PREFIXES):
         return
     nearest = nearest_name(name, KAFKA_USED, cutoff=0.9)
     if nearest and abs(len(nearest) - len(name)) < _SLIP_LETTERS:

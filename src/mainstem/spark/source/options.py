@@ -34,7 +34,6 @@ from mainstem.spark.source.patterns import check_pattern
 logger = logging.getLogger(__name__)
 
 Kind = Literal["batch", "stream"]
-ClientKind = Literal["auto", "librdkafka"]
 _PREFIX = "kafka."
 _LONG_MAX = 2**63 - 1
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
@@ -68,8 +67,6 @@ class ReadOptions:
     lookup_attempts: int = 3
     lookup_interval_ms: int = 1000
     poll_timeout_ms: int = 120_000
-    group_id: str = ""
-    client: ClientKind = "auto"
     filter_pushdown: bool = False
     max_tasks: int | None = None
     rows_per_batch: int | None = None
@@ -110,8 +107,6 @@ def parse_options(given: Mapping[str, str], kind: Kind) -> ReadOptions:
         lookup_attempts=reader.positive("fetchOffset.numRetries") or 3,
         lookup_interval_ms=reader.number("fetchOffset.retryIntervalMs", 1000),
         poll_timeout_ms=reader.positive("kafkaConsumer.pollTimeoutMs") or 120_000,
-        group_id=kafka.get("group.id") or f"{values.get('groupIdPrefix', 'spark-mainstem-source')}-reader",
-        client=reader.client(),
         filter_pushdown=reader.boolean("filterPushdown", False),
         max_tasks=reader.positive("maxTasks"),
         rows_per_batch=reader.positive("maxRowsPerArrowBatch"),
@@ -179,14 +174,6 @@ class _Values:
         if found is None:
             raise OptionError(f"{name} is {value!r}, it has to be a duration such as 15m or 30s")
         return found
-
-    def client(self) -> ClientKind:
-        value = self.text("client") or "auto"
-        if value == "auto":
-            return "auto"
-        if value == "librdkafka":
-            return "librdkafka"
-        raise OptionError(f"client is {value!r}, it has to be auto or librdkafka")
 
     def limit(self, position: Literal["starting", "ending"], default: Limit) -> Limit:
         """A timestamp for all, one for each partition, or offsets: the first that is there counts."""

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from mainstem.spark.pipeline import Decode, Pipeline, TopicSink, TopicSource
 from mainstem.spark.pipeline.brokers import samples
@@ -14,11 +13,11 @@ from mainstem.spark.pipeline.brokers.source_client import read_options, source_c
 from mainstem.spark.pipeline.brokers.topics import check_topics, make_topics
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
-from mainstem.wire import WireError
+from mainstem.wire import Cluster, WireError, from_kafka_options
 from tests.spark.pipeline.shop import Shop
 from tests.support.target import Target, unique_name
 from tests.wire.secured_kafka import PASSWORD, USER, secured_ports
-from tests.wire.token_logins import TOKEN, UNWANTED_TOKEN
+from tests.wire.token_logins import SECRET, TOKEN, UNWANTED_TOKEN, java_login, without_prefix
 
 pytestmark = pytest.mark.peer
 
@@ -28,7 +27,7 @@ SCRAM = {
     "kafka.sasl.username": USER,
     "kafka.sasl.password": PASSWORD,
 }
-# By the port of the tests' Kafka that wants it: through librdkafka, and through the own client.
+# By the port of the tests' Kafka that wants it.
 LOGINS = {"TOKEN": TOKEN, "SASL": SCRAM}
 
 
@@ -67,9 +66,8 @@ def source(port: str, topic: str, login: Mapping[str, str] | None = None) -> Top
 
 
 def committed(kafka: Target, group: str, topic: str) -> tuple[int, str | None]:
-    admin = kafka.admin()  # without it, nobody answers
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])]
-    (found,) = admin.list_consumer_group_offsets(asked)[group].result(30).topic_partitions
+    with Cluster(from_kafka_options({"bootstrap.servers": kafka.bootstrap_servers})) as cluster:
+        found = cluster.offset_fetch(group)[topic, 0]
     return found.offset, found.metadata
 
 
@@ -87,7 +85,7 @@ def test_topics_are_looked_for(shop: Shop, port: str) -> None:
 
 def test_a_refused_login_is_told() -> None:
     pipeline = Pipeline(name="p", sources={"a": source("TOKEN", "any", UNWANTED_TOKEN)})
-    with pytest.raises(WireError, match=r"do not accept the login: .*invalid_token"):
+    with pytest.raises(WireError, match=r"does not accept the token of 'alice' .*invalid_token"):
         check_topics(pipeline, Places(pipeline, Path()))
 
 
@@ -135,22 +133,28 @@ def test_the_topic_of_a_sink_is_made(kafka: Target, port: str) -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_a_pipeline_reads_with_a_login_that_only_librdkafka_speaks(shop: Shop, kafka: Target) -> None:
-    topic, out, name = filled(shop, b'{"id": 1}', b'{"id": 2}'), unique_name(), unique_name()
+def test_a_whole_pipeline_runs_with_tokens_exactly_once(
+    shop: Shop, kafka: Target, token_endpoint: str
+) -> None:
+    """Its source, its sink, its dead letters and its offsets, all with the options of Java's client."""
+    topic, out, name = filled(shop, b'{"id": 1}', b"broken", b'{"id": 2}'), unique_name(), unique_name()
     text = f"""\
 pipeline: {name}
+bootstrap: 127.0.0.1:{secured_ports()["TOKEN"]}
+kafka: {json.dumps(without_prefix(java_login(token_endpoint, SECRET)))}
 checkpoint: ./checkpoint
+dead_letters: {out}.dead
 sources:
   orders:
     topic: {topic}
-    bootstrap: 127.0.0.1:{secured_ports()["TOKEN"]}
-    decode: {{format: json, infer: 100}}
-    options: {json.dumps(TOKEN)}
+    decode: {{format: json, schema: id INT}}
 sinks:
   out: {{from: orders, topic: {out}, key: id}}
 """
     (shop.folder / "shop.yaml").write_text(text)
     code, printed = shop.run("--once")
     assert code == 0, printed
+    assert SECRET not in printed
     assert sorted(message.value() or b"" for message in shop.read(out)) == [b'{"id":1}', b'{"id":2}']
-    assert committed(kafka, name, topic) == (2, "mainstem pipeline")
+    assert [message.value() for message in shop.read(f"{out}.dead")] == [b"broken"]
+    assert committed(kafka, name, topic) == (3, "mainstem pipeline")

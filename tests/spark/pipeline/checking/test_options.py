@@ -45,7 +45,7 @@ def test_the_base_is_fine() -> None:
         ("SOURCE", "endingOffsets: latest", 15, "endingOffsets is not valid in streaming queries"),
         ("SOURCE", "assign: '{}'", 23, "only one of the options subscribe, subscribePattern, assign"),
         ("SOURCE", "startingOffsets: earliest", 15, "has a key of its own in a pipeline -> write from"),
-        ("SOURCE", "client: fast", 23, "client is 'fast', it has to be auto or librdkafka"),
+        ("SOURCE", "client: librdkafka", 15, "one client reads with every login; leave it out"),
         ("SINK", "stagingInlineByte: 5", 15, "-> did you mean stagingInlineBytes?"),
         ("SINK", "kafka.compression.type: zip", 39, "kafka.compression.type is 'zip' -> did you mean gzip?"),
         ("SINK", "kafka.acks: 1", 27, "exactlyOnce needs kafka.acks all"),
@@ -98,37 +98,26 @@ def test_a_password_is_in_no_problem() -> None:
     assert "hidden" not in str(found)
 
 
-@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-def test_exactly_once_with_a_mechanism_that_only_librdkafka_speaks(mechanism: str) -> None:
-    login = f"security.protocol: SASL_SSL, sasl.mechanism: {mechanism}, sasl.oauthbearer.method: oidc"
-    (problem,) = _problems(KAFKA=login)
+_TOKEN_LOGIN = (
+    "security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER, sasl.oauthbearer.client.id: me, "
+    "sasl.oauthbearer.client.secret: hidden, sasl.oauthbearer.token.endpoint.url: 'https://login.example/token'"
+)
+
+
+def test_a_login_with_a_token_is_for_a_whole_pipeline_and_for_its_parts() -> None:
+    """Its sink is exactly once, and it has dead letters."""
+    assert _problems(KAFKA=_TOKEN_LOGIN) == []
+    of_a_part = f"kafka.{_TOKEN_LOGIN.replace(', ', ', kafka.')}"
+    assert _problems(SOURCE=of_a_part, SINK=of_a_part) == []
+
+
+def test_a_login_without_a_token_is_told_once() -> None:
+    (problem,) = _problems(KAFKA="security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER")
     assert problem.startswith("p.yaml:3:")
-    assert f"exactlyOnce does not go with the SASL mechanism {mechanism}" in problem
-    assert "PLAIN, SCRAM-SHA-256" in problem
-    (problem,) = _problems(SINK=f"kafka.{login.replace(', ', ', kafka.')}")
-    assert problem.startswith("p.yaml:13:")
-    assert f"exactlyOnce does not go with the SASL mechanism {mechanism}" in problem
+    assert "SASL OAUTHBEARER needs a token: set sasl.oauthbearer.token.endpoint.url" in problem
 
 
-@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-def test_at_least_once_with_a_mechanism_that_only_librdkafka_speaks(mechanism: str) -> None:
-    login = f"kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: {mechanism}"
-    assert _problems(SINK=f"{login}}}\n    exactly_once: false #") == []
-    (problem,) = _problems(SINK=f"{login}, kafka.linger.ms: soon}}\n    exactly_once: false #")
-    assert "kafka.linger.ms is 'soon'" in problem
-
-
-def test_a_login_that_only_librdkafka_speaks_is_not_for_a_whole_pipeline() -> None:
-    text = BASE.replace("dead_letters: p.dead\n", "").replace("options: {SINK}", "exactly_once: false")
-    login = "security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER"
-    (problem,) = told(checked(parse(text.replace("KAFKA", login).replace("SOURCE", ""), "p.yaml")))
-    assert problem.startswith("p.yaml:2:")
-    assert "the SASL mechanism OAUTHBEARER is not for a whole pipeline" in problem
-    assert "give this login to the sources, and to sinks with exactly_once: false, that need it" in problem
-
-
-def test_the_login_of_a_source_may_be_one_that_only_librdkafka_speaks() -> None:
-    login = "kafka.security.protocol: SASL_SSL, kafka.sasl.mechanism: OAUTHBEARER"
-    assert _problems(SOURCE=login) == []
-    (problem,) = _problems(SOURCE=f"{login}, kafka.default.api.timeout.ms: soon")
-    assert "default.api.timeout.ms" in problem
+def test_kerberos_is_refused_once_with_what_is_there() -> None:
+    (problem,) = _problems(KAFKA="security.protocol: SASL_SSL, sasl.mechanism: GSSAPI")
+    assert problem.startswith("p.yaml:3:")
+    assert "the SASL mechanism GSSAPI is not supported; set sasl.mechanism to PLAIN, SCRAM-SHA-256" in problem

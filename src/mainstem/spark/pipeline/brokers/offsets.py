@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Protocol
 
 from mainstem.protocol.resources import TopicPartition
 from mainstem.records import batch as record_batch
-from mainstem.spark.librdkafka_options import needs_librdkafka
 from mainstem.spark.pipeline.metrics.progress import TopicLag
-from mainstem.spark.source.errors import DataLossError, ReadError
 from mainstem.spark.source.options import ReadOptions
-from mainstem.spark.source.planning import OffsetRange
-from mainstem.wire import EARLIEST, LATEST, Cluster, CommittedOffset, WireError, from_kafka_options
+from mainstem.wire import EARLIEST, LATEST, Cluster, CommittedOffset, from_kafka_options
 
 _ONE_BATCH_BYTES = 64 * 1024
 _NOTE = "mainstem pipeline"
@@ -23,51 +18,37 @@ _NOTE = "mainstem pipeline"
 Offsets = Mapping[TopicPartition, int]
 
 
-class _Brokers(Protocol):
-    """What has to be asked of brokers. Whatever fails is a WireError."""
-
-    def close(self) -> None: ...
-    def commit(self, positions: Offsets) -> None: ...
-    def offsets(self, at: Offsets) -> Offsets:
-        """At LATEST or EARLIEST; a partition that is gone may be left out."""
-
-    def first_times(self, behind: Offsets, ends: Offsets) -> Offsets:
-        """About when the first record of each partition from an offset on was made, where that is known."""
-
-
 class OffsetsView:
     """Reaches a cluster as a source does that reads there."""
 
     def __init__(self, options: ReadOptions, group: str) -> None:
-        self._brokers: _Brokers
-        if needs_librdkafka(options.kafka):
-            self._brokers = _ThroughLibrdkafka(options, group)
-        else:
-            self._brokers = _ThroughOwnClient(options, group)
+        self._client = Cluster(from_kafka_options(options.kafka))
+        self._group = group
         self._committed: dict[TopicPartition, int] = {}
 
     def close(self) -> None:
-        self._brokers.close()
+        self._client.close()
 
     def commit(self, positions: Offsets) -> None:
         """Commit what is new. A group with members of its own refuses; then nothing is committed."""
         new = {part: offset for part, offset in positions.items() if self._committed.get(part) != offset}
         if new:
-            self._brokers.commit(new)
+            offsets = {part: CommittedOffset(offset, _NOTE) for part, offset in new.items()}
+            self._client.offset_commit(self._group, offsets)
             self._committed |= new
 
     def lags(self, positions: Offsets) -> list[TopicLag]:
         """Records and seconds behind, for each topic."""
         if not positions:
             return []
-        ends = self._brokers.offsets(dict.fromkeys(positions, LATEST))
-        starts = self._brokers.offsets(dict.fromkeys(positions, EARLIEST))
+        ends = self._offsets(dict.fromkeys(positions, LATEST))
+        starts = self._offsets(dict.fromkeys(positions, EARLIEST))
         behind = {
             part: max(position, starts[part])
             for part, position in positions.items()
             if part in ends and part in starts and ends[part] > max(position, starts[part])
         }
-        times = self._brokers.first_times(behind, ends) if behind else {}
+        times = self._first_times(behind) if behind else {}
         now_ms = time.time() * 1000
         found: list[TopicLag] = []
         for topic in sorted({topic for topic, _ in positions}):
@@ -78,24 +59,11 @@ class OffsetsView:
             found.append(TopicLag(topic, records, seconds))
         return found
 
-
-class _ThroughOwnClient:
-    def __init__(self, options: ReadOptions, group: str) -> None:
-        self._client = Cluster(from_kafka_options(options.kafka))
-        self._group = group
-
-    def close(self) -> None:
-        self._client.close()
-
-    def commit(self, positions: Offsets) -> None:
-        offsets = {part: CommittedOffset(offset, _NOTE) for part, offset in positions.items()}
-        self._client.offset_commit(self._group, offsets)
-
-    def offsets(self, at: Offsets) -> Offsets:
+    def _offsets(self, at: Offsets) -> Offsets:
         return {part: found.offset for part, found in self._client.list_offsets(at).items()}
 
-    def first_times(self, behind: Offsets, ends: Offsets) -> Offsets:
-        """The time of the batch that holds the record."""
+    def _first_times(self, behind: Offsets) -> Offsets:
+        """The time of the batch that holds the record at each offset."""
         fetched = self._client.fetch(
             behind, partition_bytes=_ONE_BATCH_BYTES, max_bytes=_ONE_BATCH_BYTES * len(behind), max_wait_ms=10
         )
@@ -105,39 +73,4 @@ class _ThroughOwnClient:
                 header = record_batch.read_header(answer.records)
                 if header.base_timestamp >= 0:
                     found[part] = header.base_timestamp
-        return found
-
-
-class _ThroughLibrdkafka:
-    def __init__(self, options: ReadOptions, group: str) -> None:
-        from mainstem.spark.source.librdkafka_client import LibrdkafkaClient
-
-        self._client = LibrdkafkaClient(replace(options, group_id=group))
-
-    def close(self) -> None:
-        self._client.close()
-
-    def commit(self, positions: Offsets) -> None:
-        try:
-            self._client.commit(positions, _NOTE)
-        except ReadError as error:
-            raise WireError(str(error)) from None
-
-    def offsets(self, at: Offsets) -> Offsets:
-        try:
-            return self._client.offsets(at)
-        except ReadError as error:
-            raise WireError(str(error)) from None
-
-    def first_times(self, behind: Offsets, ends: Offsets) -> Offsets:
-        found: dict[TopicPartition, int] = {}
-        try:
-            for part, records in self._client.read(
-                tuple(OffsetRange(*part, start, ends[part]) for part, start in behind.items())
-            ):
-                found.setdefault(part, records.timestamp_ms[0].as_py())
-                if len(found) == len(behind):
-                    break
-        except (ReadError, DataLossError) as error:
-            raise WireError(str(error)) from None
         return found

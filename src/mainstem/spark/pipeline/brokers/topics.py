@@ -23,8 +23,6 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError, Problem, did_you_mean
 from mainstem.spark.pipeline.sinks.topic import TopicSink
 from mainstem.spark.pipeline.sources.topic import TopicSource
-from mainstem.spark.sink.errors import SinkError
-from mainstem.spark.sink.options import SinkOptions
 from mainstem.spark.sink.options import parse as parse_sink
 from mainstem.wire import (
     ClientOptions,
@@ -51,8 +49,7 @@ def _client_options(pipeline: Pipeline, bootstrap: str) -> ClientOptions:
     except (UnsupportedOption, InvalidOption) as error:
         named = next((key for key in options if key in str(error)), None)
         path = ("kafka", named) if named is not None else ("kafka",)
-        hint = "a pipeline does not only read: it looks at its topics by itself, and commits its offsets"
-        raise PipelineError([Problem(path, str(error), hint)]) from None
+        raise PipelineError([Problem(path, str(error))]) from None
 
 
 def check_topics(pipeline: Pipeline, places: Places) -> None:
@@ -77,27 +74,15 @@ def make_topics(pipeline: Pipeline, places: Places) -> list[str]:
     for name, sink in pipeline.sinks.items():
         if isinstance(sink, TopicSink):
             options = sink.options_of(pipeline, places, places.checkpoint_of(name))
-            created += _made_for_sink(sink.topic, parse_sink(options, streaming=True))
+            # With the login that the sink itself is given.
+            with Cluster(parse_sink(options, streaming=True).client) as client:
+                created += create_topics(client, {sink.topic: {}})
     dead_letters = pipeline.dead_letters
     if dead_letters is not None:
         limit = {"max.message.bytes": str(bytes_max(pipeline.kafka))}
         with cluster(pipeline, places.bootstrap(dead_letters.bootstrap)) as client:
             created += create_topics(client, {dead_letters.topic: limit})
     return list(dict.fromkeys(created))
-
-
-def _made_for_sink(topic: str, options: SinkOptions) -> list[str]:
-    """With the login that the sink itself is given."""
-    if options.librdkafka is None:
-        with Cluster(options.client) as client:
-            return create_topics(client, {topic: {}})
-    from mainstem.spark.sink.librdkafka_admin import LibrdkafkaAdmin
-    from mainstem.spark.sink.librdkafka_reports import Reports
-
-    try:
-        return LibrdkafkaAdmin(options, Reports(options)).create_topics([topic])
-    except SinkError as error:
-        raise WireError(str(error)) from None
 
 
 def create_topics(client: Cluster, topics: Mapping[str, Mapping[str, str]]) -> list[str]:

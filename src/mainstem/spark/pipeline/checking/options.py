@@ -9,14 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from mainstem.spark.librdkafka_options import (
-    FAST_MECHANISMS,
-    SECURITY_PREFIXES,
-    librdkafka_options,
-    needs_librdkafka,
-    sasl_mechanism,
-    without_security,
-)
 from mainstem.spark.pipeline.brokers.connector_options import client_options, writer_options
 from mainstem.spark.pipeline.checking.rules import CheckContext
 from mainstem.spark.pipeline.model import Pipeline
@@ -31,7 +23,8 @@ from mainstem.spark.sink.errors import SinkOptionError
 from mainstem.spark.sink.options import parse as parse_sink
 from mainstem.spark.source.errors import OptionError
 from mainstem.spark.source.options import parse_options
-from mainstem.wire import UnsupportedOption, WireError, from_kafka_options
+from mainstem.wire import WireError, from_kafka_options
+from mainstem.wire.kafka_options import SECURITY_PREFIXES
 
 _PREFIX = "kafka."
 # Where no option is at fault; the addresses have checks of their own.
@@ -174,11 +167,7 @@ def _refusal(ask: Ask, options: Mapping[str, str]) -> str | None:
 
 def _read(options: Mapping[str, str]) -> object:
     """As a stream is read: its options, then those of the client that it opens."""
-    parsed = parse_options(options, "stream")
-    if parsed.client == "librdkafka" or needs_librdkafka(parsed.kafka):
-        from_kafka_options(without_security(parsed.kafka))
-        return librdkafka_options(parsed.kafka)
-    return from_kafka_options(parsed.kafka)
+    return from_kafka_options(parse_options(options, "stream").kafka)
 
 
 def _write(options: Mapping[str, str]) -> object:
@@ -187,12 +176,4 @@ def _write(options: Mapping[str, str]) -> object:
 
 def _own_client(options: Mapping[str, str]) -> object:
     """As the pipeline itself looks at its topics and commits its offsets."""
-    kafka = {name.removeprefix(_PREFIX): value for name, value in options.items()}
-    if needs_librdkafka(kafka):
-        raise UnsupportedOption(
-            f"the SASL mechanism {sasl_mechanism(kafka)} is not for a whole pipeline, which looks at its "
-            "topics and commits its offsets by itself: set sasl.mechanism to one of "
-            f"{', '.join(FAST_MECHANISMS)}, or give this login to the sources, and to sinks with "
-            "exactly_once: false, that need it, in their options"
-        )
-    return from_kafka_options(kafka)
+    return from_kafka_options({name.removeprefix(_PREFIX): value for name, value in options.items()})

@@ -142,6 +142,7 @@ _PASSING = (
     "NoBrokerAnswers:",
     "ConnectionLost:",
     "NoProgress:",
+    "TokenUnavailable:",
 )
 
 
