@@ -11,9 +11,9 @@ import msgspec
 
 from mainstem.spark.pipeline import Decode, Pipeline, parts, sinks, sources, steps
 from mainstem.spark.pipeline.parts import Part
-from mainstem.spark.pipeline.sinks.sink import Sink
-from mainstem.spark.pipeline.sources.source import Source
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.sinks import Sink
+from mainstem.spark.pipeline.sources import Source
+from mainstem.spark.pipeline.steps import Step
 
 _BASES = (Source, Step, Sink)
 SECTIONS: list[tuple[str, tuple[type[Part], ...]]] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -15,7 +15,8 @@ def kinds_in(
 ) -> tuple[type[Base], ...]:
     """The classes made from `base` that say which KIND they are. Those of the modules named `first` come
     first wherever kinds are listed for people, the others follow by name."""
-    names = {module.name for module in pkgutil.iter_modules(list(folders))}
+    files = (file for folder in folders for file in os.listdir(folder))
+    names = {file.removesuffix(".py") for file in files if file.endswith(".py") and file != "__init__.py"}
     found: list[type[Base]] = []
     for name in (*first, *sorted(names.difference(first))):
         module = importlib.import_module(f"{package}.{name}")

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from mainstem.spark.pipeline.parts import Options, Part
-from mainstem.spark.pipeline.sinks.sink import Sink
-from mainstem.spark.pipeline.sources.source import Source
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.sinks import Sink
+from mainstem.spark.pipeline.sources import Source
+from mainstem.spark.pipeline.steps import Step
 
 
 class DeadLetters(Part, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from mainstem.spark.pipeline import (
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.running.context import BuildContext
 from mainstem.spark.pipeline.running.views import read_topics
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.steps import Step
 
 pytestmark = pytest.mark.peer
 

@@ -22,7 +22,7 @@ from mainstem.spark.pipeline.problems import PipelineError, Problem
 from mainstem.spark.pipeline.running.context import BuildContext, ReadRecords
 from mainstem.spark.pipeline.running.views import Views, build, path_of
 from mainstem.spark.pipeline.schemas.definitions import Definition
-from mainstem.spark.pipeline.sinks.sink import Sink
+from mainstem.spark.pipeline.sinks import Sink
 
 
 def no_records(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:

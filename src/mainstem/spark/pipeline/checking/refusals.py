@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from mainstem.nearest import nearest_name
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
-from mainstem.spark.pipeline.running.failures import sentence
 from mainstem.spark.pipeline.sql_tokens import place_with_blanks
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ PLACE_IN_SQL = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 def brief(error: BaseException) -> str:
     """What Spark says, without the parts that are for a log."""
     from pyspark.errors import AnalysisException, ParseException
+
+    from mainstem.spark.pipeline.running.failures import sentence
 
     text = str(error).strip()
     text = text.split("\n\nJVM stacktrace")[0]

@@ -18,9 +18,9 @@ from mainstem.spark.pipeline import sinks, sources, steps
 from mainstem.spark.pipeline.model import Pipeline
 from mainstem.spark.pipeline.parts import Part, Unread
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
-from mainstem.spark.pipeline.sinks.sink import Sink
-from mainstem.spark.pipeline.sources.source import Source
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.sinks import Sink
+from mainstem.spark.pipeline.sources import Source
+from mainstem.spark.pipeline.steps import Step
 
 
 class Written(NamedTuple):

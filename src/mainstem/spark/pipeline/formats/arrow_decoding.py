@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mainstem.spark.pipeline.formats.format import DATA, Format
+from mainstem.spark.pipeline.formats import DATA, Format
 from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.arrow_types import arrow_function, struct_type
 from mainstem.spark.pipeline.schemas.ddl import Schema

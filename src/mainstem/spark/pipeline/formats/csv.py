@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mainstem.spark.pipeline.formats import DATA
 from mainstem.spark.pipeline.formats.diagnosis import (
     Diagnosis,
     is_fractional,
@@ -16,13 +17,11 @@ from mainstem.spark.pipeline.formats.diagnosis import (
     is_whole,
     shown,
 )
-from mainstem.spark.pipeline.formats.format import DATA
 from mainstem.spark.pipeline.formats.spark_reader import COMMON_OPTIONS, CORRUPT, SparkReaderFormat
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.ddl import Column as SchemaColumn
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
-from mainstem.spark.pipeline.schemas.inference import NOTHING, CannotInfer, merged, settled, type_of
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -72,6 +71,8 @@ class Csv(SparkReaderFormat):
 
     def infer(self, decode: Decode, values: Sequence[bytes]) -> Schema:
         """Columns named _c0, _c1 and so on, as Spark names them."""
+        from mainstem.spark.pipeline.schemas.inference import NOTHING, CannotInfer, merged, settled, type_of
+
         columns: list[DataType] = []
         for value in values:
             try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mainstem.spark.pipeline.formats import DATA
 from mainstem.spark.pipeline.formats.diagnosis import (
     Diagnosis,
     is_fractional,
@@ -15,10 +16,8 @@ from mainstem.spark.pipeline.formats.diagnosis import (
     is_whole,
     shown,
 )
-from mainstem.spark.pipeline.formats.format import DATA
 from mainstem.spark.pipeline.formats.spark_reader import COMMON_OPTIONS, CORRUPT, SparkReaderFormat
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
-from mainstem.spark.pipeline.schemas.inference import EMPTY, CannotInfer, merged, settled, type_of
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -55,6 +54,8 @@ class Json(SparkReaderFormat):
 
     def infer(self, decode: Decode, values: Sequence[bytes]) -> Schema:
         """Values that are no objects are left out, they will be dead letters."""
+        from mainstem.spark.pipeline.schemas.inference import EMPTY, CannotInfer, merged, settled, type_of
+
         found, seen = EMPTY, 0
         for value in values:
             try:

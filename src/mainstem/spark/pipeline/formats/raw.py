@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from mainstem.spark.pipeline.formats.format import Format
+from mainstem.spark.pipeline.formats import Format
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.definitions import Definition

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from mainstem.spark.pipeline.formats import DATA, Format
 from mainstem.spark.pipeline.formats.diagnosis import Diagnosis
-from mainstem.spark.pipeline.formats.format import DATA, Format
 from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
 from mainstem.spark.pipeline.schemas import ddl

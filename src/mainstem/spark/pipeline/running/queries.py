@@ -27,7 +27,7 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import PipelineError
 from mainstem.spark.pipeline.running.failures import failed
 from mainstem.spark.pipeline.running.views import Views, refusal
-from mainstem.spark.pipeline.sinks.sink import WriteContext, counted
+from mainstem.spark.pipeline.sinks import WriteContext, counted
 
 _FIRST_BATCH_S = 20.0
 _POLL_S = 0.05

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mainstem.spark.pipeline.steps.step import Step
+    from mainstem.spark.pipeline.steps import Step
 
 LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "{cores}",

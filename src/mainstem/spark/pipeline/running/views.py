@@ -23,8 +23,8 @@ from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
 from mainstem.spark.pipeline.running.context import BuildContext, ReadRecords
 from mainstem.spark.pipeline.schemas.definitions import Definition
-from mainstem.spark.pipeline.sources.source import Source, SourceFrames
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.sources import Source, SourceFrames
+from mainstem.spark.pipeline.steps import Step
 
 
 class Views(NamedTuple):

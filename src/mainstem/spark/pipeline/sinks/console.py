@@ -10,7 +10,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.checking.rules import CheckContext
 from mainstem.spark.pipeline.parts import OutputMode
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sinks.sink import BatchSink, WriteContext
+from mainstem.spark.pipeline.sinks import BatchSink, WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.checking.rules import CheckContext, needs_package
 from mainstem.spark.pipeline.parts import Options, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sinks.sink import TableSink
+from mainstem.spark.pipeline.sinks import TableSink
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.places import Places

@@ -16,7 +16,7 @@ from mainstem.spark.pipeline.checking.refusals import missing_columns, repeated_
 from mainstem.spark.pipeline.checking.rules import CheckContext, needs_package
 from mainstem.spark.pipeline.parts import Options, OutputMode, as_text
 from mainstem.spark.pipeline.problems import Path, Problem, did_you_mean
-from mainstem.spark.pipeline.sinks.sink import TableSink, WriteContext
+from mainstem.spark.pipeline.sinks import TableSink, WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.checking.refusals import missing_columns, repeated_columns
 from mainstem.spark.pipeline.parts import Options, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sinks.sink import Sink, WriteContext, counted
+from mainstem.spark.pipeline.sinks import Sink, WriteContext, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

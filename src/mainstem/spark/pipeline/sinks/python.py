@@ -11,7 +11,7 @@ from mainstem.spark.pipeline.checking.rules import CheckContext, bad_function
 from mainstem.spark.pipeline.file import functions
 from mainstem.spark.pipeline.parts import Function, OutputMode, function_name
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sinks.sink import BatchSink, WriteContext
+from mainstem.spark.pipeline.sinks import BatchSink, WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,11 +11,10 @@ from msgspec import Meta
 from mainstem.spark.pipeline.brokers.connector_options import writer_options
 from mainstem.spark.pipeline.checking.refusals import refused
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_bootstrap, bad_topic
-from mainstem.spark.pipeline.formats import ENCODINGS, FORMATS
-from mainstem.spark.pipeline.formats.format import Format
+from mainstem.spark.pipeline.formats import ENCODINGS, FORMATS, Format
 from mainstem.spark.pipeline.parts import Options, OutputMode, SqlPiece, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sinks.sink import Sink, WriteContext, counted
+from mainstem.spark.pipeline.sinks import Sink, WriteContext, counted
 from mainstem.spark.pipeline.sources.topic import TopicSource
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from mainstem.spark.pipeline.formats import FORMATS
-from mainstem.spark.pipeline.formats.format import Format
+from mainstem.spark.pipeline.formats import FORMATS, Format
 from mainstem.spark.pipeline.parts import Options, Part
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.schemas.ddl import Schema

@@ -11,7 +11,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_ddl
 from mainstem.spark.pipeline.parts import Options, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.sources.source import Source, SourceFrames
+from mainstem.spark.pipeline.sources import Source, SourceFrames
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.running.context import BuildContext

@@ -19,13 +19,13 @@ from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.brokers.connector_options import client_options
 from mainstem.spark.pipeline.checking.refusals import refused, refused_piece
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_bootstrap, bad_span, bad_topic
-from mainstem.spark.pipeline.formats.format import DATA, RECORD
+from mainstem.spark.pipeline.formats import DATA, RECORD
 from mainstem.spark.pipeline.parts import Options, Part, SqlPiece, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
 from mainstem.spark.pipeline.schemas.definitions import Definition
+from mainstem.spark.pipeline.sources import Source, SourceFrames
 from mainstem.spark.pipeline.sources.decode import Decode
-from mainstem.spark.pipeline.sources.source import Source, SourceFrames
 from mainstem.spark.source.patterns import matches
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from mainstem.spark.pipeline.checking.refusals import missing_columns, refused_p
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_span
 from mainstem.spark.pipeline.parts import Part, SqlPiece
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.steps.step import StepOfOne
+from mainstem.spark.pipeline.steps import StepOfOne
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

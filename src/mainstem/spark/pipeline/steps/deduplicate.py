@@ -10,7 +10,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.checking.refusals import missing_columns
 from mainstem.spark.pipeline.checking.rules import CheckContext, lacks_watermark
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.steps.step import StepOfOne
+from mainstem.spark.pipeline.steps import StepOfOne
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

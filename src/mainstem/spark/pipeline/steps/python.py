@@ -16,7 +16,7 @@ from mainstem.spark.pipeline.checking.rules import CheckContext, bad_function
 from mainstem.spark.pipeline.file import functions
 from mainstem.spark.pipeline.parts import Function, Input, function_name
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.steps import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

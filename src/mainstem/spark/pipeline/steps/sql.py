@@ -13,7 +13,7 @@ from mainstem.spark.pipeline.checking.refusals import refused_piece
 from mainstem.spark.pipeline.checking.rules import CheckContext
 from mainstem.spark.pipeline.parts import Input, SqlPiece, shortened
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.steps.step import Step
+from mainstem.spark.pipeline.steps import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

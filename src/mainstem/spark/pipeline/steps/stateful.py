@@ -12,7 +12,7 @@ from mainstem.spark.pipeline.checking.rules import CheckContext, bad_ddl, bad_fu
 from mainstem.spark.pipeline.file import functions
 from mainstem.spark.pipeline.parts import Function, OutputMode, function_name
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.steps.step import StepOfOne
+from mainstem.spark.pipeline.steps import StepOfOne
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

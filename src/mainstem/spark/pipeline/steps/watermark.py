@@ -11,7 +11,7 @@ from mainstem.spark.pipeline import times
 from mainstem.spark.pipeline.checking.refusals import refused_piece
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_span
 from mainstem.spark.pipeline.problems import Path, Problem
-from mainstem.spark.pipeline.steps.step import StepOfOne
+from mainstem.spark.pipeline.steps import StepOfOne
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
