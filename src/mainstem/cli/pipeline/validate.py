@@ -52,7 +52,7 @@ def validate(
 def _by_spark(document: Document) -> tuple[list[Problem], str]:
     """What Spark finds, and what it was not asked."""
     from mainstem.spark.pipeline.checking import spark_parser
-    from mainstem.spark.pipeline.checking.by_spark import checked_by_spark
+    from mainstem.spark.pipeline.checking.spark_checks import checked_by_spark
 
     try:
         found = checked_by_spark(document)

@@ -18,7 +18,7 @@ from mainstem.wire import Cluster, TopicMetadata, WireError
 _PAUSE_S = 0.1
 # How long a topic may be unknown: one that was just created is known everywhere a moment later.
 _UNKNOWN_MS = 5_000
-_PASSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+_TRANSIENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 class WritableTopic(NamedTuple):
@@ -45,7 +45,7 @@ def _await_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata
         metadata = cluster.metadata([topic])[topic]
         if metadata.error == ErrorCode.NONE and metadata.partitions:
             return metadata
-        if metadata.error not in _PASSING or time.monotonic() + _PAUSE_S > deadline:
+        if metadata.error not in _TRANSIENT or time.monotonic() + _PAUSE_S > deadline:
             break
         if metadata.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_asked_for:
             _ask_for(cluster, topic)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mainstem.spark.pipeline.checking.by_spark import SparkChecks, checks_of
+from mainstem.spark.pipeline.checking.spark_checks import SparkChecks, checks_of
 from mainstem.spark.pipeline.checking.validate import checked
 from mainstem.spark.pipeline.file.reader import parse
 from tests.spark.pipeline.told import told

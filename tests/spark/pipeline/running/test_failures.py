@@ -1,6 +1,6 @@
 """The sentence that a person can use is found in Spark's long reports."""
 
-from mainstem.spark.pipeline.running.failures import failed, is_passing, sentence
+from mainstem.spark.pipeline.running.failures import failed, is_transient, sentence
 
 _PYTHON = """\
 [STREAM_FAILED] Query [id = 5e89, runId = 661c] terminated with exception: Job aborted due to stage failure
@@ -176,6 +176,6 @@ def test_a_record_that_is_too_large_is_told_with_both_settings() -> None:
 
 
 def test_only_what_goes_away_by_itself_is_tried_again() -> None:
-    assert is_passing("SparkException: Python worker failed to connect back.")
-    assert is_passing("mainstem.wire.errors.NoBrokerAnswers: no broker answers at localhost:9092")
-    assert not is_passing(_PYTHON)
+    assert is_transient("SparkException: Python worker failed to connect back.")
+    assert is_transient("mainstem.wire.errors.NoBrokerAnswers: no broker answers at localhost:9092")
+    assert not is_transient(_PYTHON)

@@ -24,7 +24,7 @@ _FINISH_S = 10.0
 Positions = dict[str, dict[TopicPartition, int]]
 
 
-class OffsetsWatch:
+class OffsetCommitter:
     """Takes in the progress of the queries; `lags` is the newest answer of the brokers."""
 
     def __init__(self, pipeline: Pipeline, places: Places, readers: dict[str, set[str]]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from mainstem.spark.datasource import record_schema
 from mainstem.spark.pipeline.checking.refusals import brief
@@ -23,6 +22,7 @@ from mainstem.spark.pipeline.running.context import BuildContext, ReadRecords
 from mainstem.spark.pipeline.running.views import Views, build, path_of
 from mainstem.spark.pipeline.schemas.definitions import Definition
 from mainstem.spark.pipeline.sinks import Sink
+from mainstem.spark.pipeline.spark_functions import F
 
 
 def no_records(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
@@ -93,7 +93,7 @@ class _Pieces:
         return list(dict.fromkeys(found))
 
     def _of_view(self, name: str) -> list[Problem]:
-        """Rather what its pieces show than what was said of the whole."""
+        """Rather what its pieces show than what was message of the whole."""
         whole = [problem for problem in self._built if problem.path[1:2] == (name,)]
         context = BuildContext(
             self._spark,
@@ -108,10 +108,10 @@ class _Pieces:
         return list(self._graph.definition(name).analyse(context, is_refused=bool(whole))) or whole
 
     def _of_mode(self, name: str, sink: Sink, view: str) -> Iterator[Problem]:
-        """What a stream cannot do in an output mode, said of the first step that does it."""
+        """What a stream cannot do in an output mode, message of the first step that does it."""
         mode = sink.output_mode
-        said = self._unsupported(view, mode)
-        if said is None:
+        message = self._unsupported(view, mode)
+        if message is None:
             return
         for step in self._graph.upstream(view):
             inputs = self._graph.inputs(step)
@@ -119,9 +119,9 @@ class _Pieces:
                 continue
             streams = [other for other in inputs if self._graph.streams(other)]
             if mode != "complete" and all(self._unsupported(other, mode) is None for other in streams):
-                yield Problem(("steps", step), said, f"{name} writes it in {mode} mode", at_key=True)
+                yield Problem(("steps", step), message, f"{name} writes it in {mode} mode", at_key=True)
                 return
-        yield Problem(("sinks", name, "mode" if hasattr(sink, "mode") else "from"), said)
+        yield Problem(("sinks", name, "mode" if hasattr(sink, "mode") else "from"), message)
 
     def _unsupported(self, view: str, mode: str) -> str | None:
         """What Spark would say when a query of this view is started."""

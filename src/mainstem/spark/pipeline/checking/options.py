@@ -39,26 +39,28 @@ def check_options(context: CheckContext) -> Iterator[Problem]:
     """Every option of a source, a sink and the clients that would be refused when the pipeline runs."""
     pipeline = context.pipeline
     # Those are said to be wrong elsewhere.
-    told: set[Path] = {("kafka", key) for key in pipeline.kafka if key.startswith(_PREFIX)}
+    reported: set[Path] = {("kafka", key) for key in pipeline.kafka if key.startswith(_PREFIX)}
     places = Places(pipeline, context.folder, bootstrap=_ANYWHERE)
     for name, source in pipeline.sources.items():
         if isinstance(source, TopicSource):
             path: Path = ("sources", name)
-            yield from _own_keys(source.options, topic_source.OWN_KEYS, (*path, "options"), told)
+            yield from _own_keys(source.options, topic_source.OWN_KEYS, (*path, "options"), reported)
             if (given := _source_options(pipeline, source, places)) is not None:
-                yield from _Refusals(given, _origins(pipeline, source.options, path), path, told).of(_read)
+                yield from _Refusals(given, _origins(pipeline, source.options, path), path, reported).of(
+                    _read
+                )
     for name, sink in pipeline.sinks.items():
         if isinstance(sink, TopicSink):
             path = ("sinks", name)
-            yield from _own_keys(sink.options, topic_sink.OWN_KEYS, (*path, "options"), told)
+            yield from _own_keys(sink.options, topic_sink.OWN_KEYS, (*path, "options"), reported)
             given = _writer(pipeline, sink.topic, places, exactly_once=sink.exactly_once)
             given |= as_text(sink.options)
-            yield from _Refusals(given, _origins(pipeline, sink.options, path), path, told).of(_write)
+            yield from _Refusals(given, _origins(pipeline, sink.options, path), path, reported).of(_write)
     given = {"kafka.bootstrap.servers": _ANYWHERE} | client_options(pipeline)
-    yield from _Refusals(given, _origins(pipeline, {}, ()), ("kafka",), told).of(_own_client)
+    yield from _Refusals(given, _origins(pipeline, {}, ()), ("kafka",), reported).of(_own_client)
     if pipeline.dead_letters is not None:
         given = _writer(pipeline, pipeline.dead_letters.topic, places, exactly_once=True)
-        yield from _Refusals(given, _origins(pipeline, {}, ()), ("dead_letters",), told).of(_write)
+        yield from _Refusals(given, _origins(pipeline, {}, ()), ("dead_letters",), reported).of(_write)
 
 
 def _source_options(pipeline: Pipeline, source: TopicSource, places: Places) -> dict[str, str] | None:
@@ -80,12 +82,12 @@ def _writer(pipeline: Pipeline, topic: str, places: Places, *, exactly_once: boo
 
 
 def _own_keys(
-    options: Mapping[str, object], own: Mapping[str, str], path: Path, told: set[Path]
+    options: Mapping[str, object], own: Mapping[str, str], path: Path, reported: set[Path]
 ) -> Iterator[Problem]:
     for key in options:
         instead = own.get(key.lower())
         if instead is not None:
-            told.add((*path, key))
+            reported.add((*path, key))
             message = f"{key} has a key of its own in a pipeline"
             yield Problem((*path, key), message, f"write {instead}", at_key=True)
 
@@ -100,13 +102,13 @@ class _Refusals:
     """The options of one read or write that its parser refuses."""
 
     def __init__(
-        self, given: Mapping[str, str], origins: Mapping[str, Path], path: Path, told: set[Path]
+        self, given: Mapping[str, str], origins: Mapping[str, Path], path: Path, reported: set[Path]
     ) -> None:
         self._given = dict(given)
         self._origins = origins
         self._path = path
-        self._told = told
-        self._leave_out_told()
+        self._reported = reported
+        self._leave_out_reported()
 
     def of(self, ask: Ask) -> Iterator[Problem]:
         while (reason := _refusal(ask, self._given)) is not None:
@@ -115,18 +117,18 @@ class _Refusals:
                 yield Problem(self._path, reason, at_key=True)
                 return
             path = self._origins[name]
-            self._told.add(path)
+            self._reported.add(path)
             yield Problem(path, *_with_hint(reason, path), at_key=_is_about_name(reason))
-            self._leave_out_told()
+            self._leave_out_reported()
 
-    def _leave_out_told(self) -> None:
+    def _leave_out_reported(self) -> None:
         """What is known to be wrong, and what would be judged otherwise without it."""
-        names = {str(path[-1]).removeprefix(_PREFIX) for path in self._told}
+        names = {str(path[-1]).removeprefix(_PREFIX) for path in self._reported}
         secured = () if names.isdisjoint(_SECURITY) else _SECURED
         self._given = {
             name: value
             for name, value in self._given.items()
-            if self._origins.get(name) not in self._told and not name.lower().startswith(secured)
+            if self._origins.get(name) not in self._reported and not name.lower().startswith(secured)
         }
 
     def _culprit(self, ask: Ask, reason: str) -> str | None:

@@ -48,29 +48,29 @@ def bytes_max(kafka: Mapping[str, str | int | float | bool]) -> int:
 def read_dead_letter(headers: Iterable[tuple[str, bytes | None]]) -> DeadLetter | None:
     """The dead letter that these headers tell of; None when the record is no dead letter."""
     own: Headers = []
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     replays = 0
     for name, value in headers:
         text = (value or b"").decode("utf-8", "replace")
         if name.startswith(PREFIX):
-            told[name] = text
+            fields[name] = text
         elif name == REPLAYED:
             replays = int(text) if text.isdecimal() else 0
         else:
             own.append((name, value))
-    numbers = [told.get(name, "") for name in (PARTITION, OFFSET, TIMESTAMP)]
-    if not told.get(TOPIC) or not all(number.lstrip("-").isdecimal() for number in numbers):
+    numbers = [fields.get(name, "") for name in (PARTITION, OFFSET, TIMESTAMP)]
+    if not fields.get(TOPIC) or not all(number.lstrip("-").isdecimal() for number in numbers):
         return None
     partition, offset, timestamp_ms = map(int, numbers)
     return DeadLetter(
-        topic=told[TOPIC],
+        topic=fields[TOPIC],
         partition=partition,
         offset=offset,
         timestamp_ms=timestamp_ms,
-        reason=told.get(REASON, ""),
-        step=told.get(STEP, ""),
-        pipeline=told.get(PIPELINE, ""),
-        at=told.get(AT, ""),
+        reason=fields.get(REASON, ""),
+        step=fields.get(STEP, ""),
+        pipeline=fields.get(PIPELINE, ""),
+        at=fields.get(AT, ""),
         headers=own,
         replays=replays,
     )

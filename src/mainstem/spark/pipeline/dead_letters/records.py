@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from mainstem.spark.pipeline.dead_letters.headers import (
     AT,
@@ -15,11 +14,12 @@ from mainstem.spark.pipeline.dead_letters.headers import (
     TIMESTAMP,
     TOPIC,
 )
+from mainstem.spark.pipeline.spark_functions import F
 
 
 def dead_letter_records(bad: DataFrame, pipeline: str, source: str) -> DataFrame:
     """Bad records as they were, with headers that say why, where and when."""
-    told = {
+    fields = {
         REASON: F.col("reason"),
         TOPIC: F.col("topic"),
         PARTITION: F.col("partition").cast("string"),
@@ -32,7 +32,7 @@ def dead_letter_records(bad: DataFrame, pipeline: str, source: str) -> DataFrame
     headers = F.array(
         *(
             F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
-            for name, value in told.items()
+            for name, value in fields.items()
         )
     )
     own = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))

@@ -13,6 +13,7 @@ from mainstem.spark.pipeline.formats import DATA, Format
 from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.arrow_types import arrow_function, struct_type
 from mainstem.spark.pipeline.schemas.ddl import Schema
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -111,13 +112,9 @@ class ArrowFormat(Format):
         return decoded
 
     def row(self) -> Column:
-        from pyspark.sql import functions as F
-
         return F.col(f"{DATA}.row")
 
     def reason(self, value: Column, decode: Decode, columns: Schema, *, briefly: bool) -> Column:
-        from pyspark.sql import functions as F
-
         missing = ", ".join(column.name for column in columns if not column.nullable)
         return F.coalesce(F.col(f"{DATA}.reason"), F.lit(f"one of the columns {missing} is missing"))
 

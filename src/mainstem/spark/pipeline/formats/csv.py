@@ -22,6 +22,7 @@ from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.ddl import Column as SchemaColumn
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -87,23 +88,17 @@ class Csv(SparkReaderFormat):
         return tuple(SchemaColumn(f"_c{index}", settled(kind)) for index, kind in enumerate(columns))
 
     def parsed(self, text: Column, columns: Schema, options: dict[str, str]) -> Column:
-        from pyspark.sql import functions as F
-
         # Quotes within quotes are doubled, as RFC 4180 has it; Spark would have a backslash before them.
         options = {"escape": options.get("quote", '"')} | options
         return F.from_csv(text, F.lit(f"{ddl.render(columns)}, {CORRUPT} STRING"), options)
 
     def row(self) -> Column:
-        from pyspark.sql import functions as F
-
         return F.col(DATA)
 
     def diagnosis(self, decode: Decode, columns: Schema) -> Diagnosis:
         return CsvDiagnosis(columns, _delimiter(decode))
 
     def encoded(self, row: Column, sink: TopicSink, folder: FilePath) -> Column:
-        from pyspark.sql import functions as F
-
         return F.to_csv(row)
 
 

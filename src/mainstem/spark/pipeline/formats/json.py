@@ -18,6 +18,7 @@ from mainstem.spark.pipeline.formats.diagnosis import (
 )
 from mainstem.spark.pipeline.formats.spark_reader import COMMON_OPTIONS, CORRUPT, SparkReaderFormat
 from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -72,21 +73,15 @@ class Json(SparkReaderFormat):
         """Spark's parser looks at the first JSON value of a text, and not at what follows it. So it is given
         an array of the text and of null: what is more than one object leaves no array, or not these two in
         it."""
-        from pyspark.sql import functions as F
-
         element = ", ".join(column.ddl(":") for column in columns)
         schema = f"{_ROWS} ARRAY<STRUCT<{element}>>, {CORRUPT} STRING"
         marked = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit("\n,null]}"))
         return F.from_json(marked, schema, options)
 
     def row(self) -> Column:
-        from pyspark.sql import functions as F
-
         return F.get(f"{DATA}.{_ROWS}", F.lit(0))
 
     def is_bad(self) -> Column:
-        from pyspark.sql import functions as F
-
         rows = F.col(f"{DATA}.{_ROWS}")
         return super().is_bad() | (F.size(rows) != 2) | F.get(rows, F.lit(1)).isNotNull()
 
@@ -94,8 +89,6 @@ class Json(SparkReaderFormat):
         return JsonDiagnosis(columns)
 
     def encoded(self, row: Column, sink: TopicSink, folder: FilePath) -> Column:
-        from pyspark.sql import functions as F
-
         return F.to_json(row)
 
 

@@ -16,6 +16,7 @@ from mainstem.spark.pipeline.schemas import ddl
 from mainstem.spark.pipeline.schemas.arrow_types import arrow_function
 from mainstem.spark.pipeline.schemas.ddl import Schema
 from mainstem.spark.pipeline.schemas.definitions import Definition, parse_ddl
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -73,8 +74,6 @@ class SparkReaderFormat(Format):
         return Definition(parse_ddl(text, field))
 
     def decoded(self, value: Column, decode: Decode, definition: Definition) -> Column:
-        from pyspark.sql import functions as F
-
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT} | as_text(decode.options)
         value = _without_frame(value, decode)
         text = F.when(F.is_valid_utf8(value), value.cast("string")).otherwise(F.lit("\u0000"))
@@ -88,13 +87,9 @@ class SparkReaderFormat(Format):
         raise NotImplementedError
 
     def is_bad(self) -> Column:
-        from pyspark.sql import functions as F
-
         return self.row().isNull() | F.col(f"{DATA}.{CORRUPT}").isNotNull()
 
     def reason(self, value: Column, decode: Decode, columns: Schema, *, briefly: bool) -> Column:
-        from pyspark.sql import functions as F
-
         if briefly:
             shown = F.substring(F.make_valid_utf8(value.cast("string")), 1, 200)
             return F.concat(F.lit(f"not {self.KIND.upper()} of its schema: "), shown)
@@ -107,8 +102,6 @@ class SparkReaderFormat(Format):
 
 
 def _without_frame(value: Column, decode: Decode) -> Column:
-    from pyspark.sql import functions as F
-
     return F.substring(value, decode.frame_bytes + 1, 2**31 - 1) if decode.frame_bytes else value
 
 

@@ -147,10 +147,10 @@ def records_read(report: Mapping[str, Any], source_of: SourceOf) -> dict[str, in
     return found
 
 
-def _offsets(told: Any) -> dict[TopicPartition, int]:
+def _offsets(reported: Any) -> dict[TopicPartition, int]:
     """The offsets of a source as Spark reports them; none of a source of another kind."""
     try:
-        topics = json.loads(told) if isinstance(told, str) else told
+        topics = json.loads(reported) if isinstance(reported, str) else reported
         return {
             (topic, int(partition)): int(offset)
             for topic, partitions in topics.items()

@@ -5,69 +5,60 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from mainstem.http_server import HttpAnswer, HttpServer
 from mainstem.metrics import CONTENT_TYPE, Exposition, label
-from mainstem.spark.pipeline.metrics.progress import Snapshot, is_dead_letters
+from mainstem.spark.pipeline.metrics.progress import (
+    DEAD_LETTERS,
+    QueryMetrics,
+    Snapshot,
+    TopicLag,
+    is_dead_letters,
+)
 
-Sample = tuple[dict[str, str], float]
+# Each metric's name, its kind, its meaning, and its value for a query, or for how far a topic is behind.
+_OF_QUERIES: list[tuple[str, str, str, Callable[[QueryMetrics], float]]] = [
+    ("rows_in_total", "counter", "Records read.", lambda query: query.rows_in),
+    ("rows_out_total", "counter", "Rows written.", lambda query: query.rows_out),
+    ("batches_total", "counter", "Batches done.", lambda query: query.batches),
+    ("input_rate", "gauge", "Records that come in per second.", lambda query: query.input_rate),
+    ("processed_rate", "gauge", "Records done per second.", lambda query: query.processed_rate),
+    ("batch_duration_seconds", "gauge", "How long the last batch took.", lambda query: query.batch_ms / 1000),
+    ("state_rows", "gauge", "Rows kept as state.", lambda query: query.state_rows),
+    ("active", "gauge", "1 while the query runs.", lambda query: float(query.is_active)),
+]
+_OF_TOPICS: list[tuple[str, str, Callable[[TopicLag], float | None]]] = [
+    ("lag_records", "Records not read yet.", lambda lag: lag.records),
+    ("lag_seconds", "Age of the oldest record that is not read yet.", lambda lag: lag.seconds),
+]
 
 
 def text(snapshot: Snapshot) -> str:
     """All metrics of one moment."""
-    name = snapshot.pipeline
-    queries = [({"pipeline": name, "sink": query.name}, query) for query in snapshot.queries]
-    topics = [({"pipeline": name, "topic": lag.topic}, lag) for lag in snapshot.lags]
-    families: list[tuple[str, str, str, Iterable[Sample]]] = [
-        ("rows_in_total", "counter", "Records read.", [(at, q.rows_in) for at, q in queries]),
-        ("rows_out_total", "counter", "Rows written.", [(at, q.rows_out) for at, q in queries]),
-        ("batches_total", "counter", "Batches done.", [(at, q.batches) for at, q in queries]),
-        (
-            "input_rate",
-            "gauge",
-            "Records that come in per second.",
-            [(at, q.input_rate) for at, q in queries],
-        ),
-        (
-            "processed_rate",
-            "gauge",
-            "Records done per second.",
-            [(at, q.processed_rate) for at, q in queries],
-        ),
-        (
-            "batch_duration_seconds",
-            "gauge",
-            "How long the last batch took.",
-            [(at, q.batch_ms / 1000) for at, q in queries],
-        ),
-        ("state_rows", "gauge", "Rows kept as state.", [(at, q.state_rows) for at, q in queries]),
-        ("active", "gauge", "1 while the query runs.", [(at, float(q.is_active)) for at, q in queries]),
-        ("lag_records", "gauge", "Records not read yet.", [(at, lag.records) for at, lag in topics]),
-        (
-            "lag_seconds",
-            "gauge",
-            "Age of the oldest record that is not read yet.",
-            [(at, lag.seconds) for at, lag in topics if lag.seconds is not None],
-        ),
-        (
-            "dead_letters_total",
-            "counter",
-            "Records sent to the topic of dead letters.",
-            [
-                ({"pipeline": name, "source": query.name.partition(".")[2]}, query.rows_out)
-                for query in snapshot.queries
-                if is_dead_letters(query.name)
-            ],
-        ),
-    ]
     out = Exposition()
-    for metric, kind, help_text, samples in families:
+
+    def add(
+        name: str, kind: str, help_text: str, label_name: str, values: Mapping[str, float | None]
+    ) -> None:
         begin = out.counter if kind == "counter" else out.gauge
-        family = begin(f"mainstem_pipeline_{metric}", help_text)
-        for labels, value in samples:
-            family.add(value, ",".join(label(key, text) for key, text in labels.items()))
+        family = begin(f"mainstem_pipeline_{name}", help_text)
+        for labelled, value in values.items():
+            if value is not None:
+                family.add(value, f"{label('pipeline', snapshot.pipeline)},{label(label_name, labelled)}")
+
+    for name, kind, help_text, of_query in _OF_QUERIES:
+        add(name, kind, help_text, "sink", {query.name: of_query(query) for query in snapshot.queries})
+    for name, help_text, of_topic in _OF_TOPICS:
+        add(name, "gauge", help_text, "topic", {lag.topic: of_topic(lag) for lag in snapshot.lags})
+    dead_letters = {
+        query.name.removeprefix(DEAD_LETTERS): query.rows_out
+        for query in snapshot.queries
+        if is_dead_letters(query.name)
+    }
+    help_text = "Records sent to the topic of dead letters."
+    add("dead_letters_total", "counter", help_text, "source", dead_letters)
     return out.text()
 
 

@@ -135,7 +135,7 @@ def sentence(text: str) -> str:
 
 
 # What goes away by itself: a machine too busy to start a worker in time, a broker that restarts.
-_PASSING = (
+_TRANSIENT = (
     "Python worker failed to connect back",
     "Python worker exited unexpectedly",
     "Timed out while waiting for the Python worker",
@@ -146,9 +146,9 @@ _PASSING = (
 )
 
 
-def is_passing(text: str) -> bool:
+def is_transient(text: str) -> bool:
     """Whether a query that failed like this may do better when it is started again."""
-    return any(mark in text for mark in _PASSING)
+    return any(mark in text for mark in _TRANSIENT)
 
 
 def _without_state(said: str) -> str:

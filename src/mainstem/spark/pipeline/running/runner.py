@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from mainstem.spark.pipeline.brokers import samples
-from mainstem.spark.pipeline.brokers.offset_commits import OffsetsWatch
+from mainstem.spark.pipeline.brokers.offset_commits import OffsetCommitter
 from mainstem.spark.pipeline.brokers.topics import check_topics, make_topics, topic_readers
 from mainstem.spark.pipeline.file.reader import Document
 from mainstem.spark.pipeline.graph import Graph
@@ -20,7 +20,7 @@ from mainstem.spark.pipeline.metrics.progress import DEAD_LETTERS, QueryProgress
 from mainstem.spark.pipeline.parts import as_text
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.running import session
-from mainstem.spark.pipeline.running.failures import RunFailed, failed, is_passing, sentence
+from mainstem.spark.pipeline.running.failures import RunFailed, failed, is_transient, sentence
 from mainstem.spark.pipeline.sources.topic import TopicSource
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TICK_S = 0.25
 GRACE_S = 30.0
-# A query that fails for a passing reason is started again so often without having done a batch in between.
+# A query that fails for a transient reason is started again so often without having done a batch in between.
 RESTARTS_MAX = 5
 RESTART_PAUSE_S = 2.0
 
@@ -46,11 +46,7 @@ class RunOptions:
     grace_s: float = GRACE_S
 
 
-def _nothing(_: Any) -> None:
-    pass
-
-
-def _nothing_of_two(_: Any, __: Any) -> None:
+def _ignore(*_: Any) -> None:
     pass
 
 
@@ -68,11 +64,11 @@ def _show_rows(name: str, frame: Any, count: int) -> None:
 class Hooks:
     """What the caller is told: the phase, the metrics, rows for the screen, and topics that were created."""
 
-    phase: Callable[[str], None] = _nothing
-    metrics: Callable[[Snapshot], None] = _nothing
+    phase: Callable[[str], None] = _ignore
+    metrics: Callable[[Snapshot], None] = _ignore
     rows: Callable[[str, Any, int], None] = _show_rows
-    created: Callable[[list[str]], None] = _nothing
-    restarted: Callable[[str, str], None] = _nothing_of_two
+    created: Callable[[list[str]], None] = _ignore
+    restarted: Callable[[str, str], None] = _ignore
 
 
 class Runner:
@@ -123,17 +119,17 @@ class Runner:
                 self._document, self._places, views, once=self._options.once, show=self._hooks.rows
             )
             queries = starter.start()
-            watch = OffsetsWatch(self._pipeline, self._places, self._readers(list(queries)))
+            committer = OffsetCommitter(self._pipeline, self._places, self._readers(list(queries)))
             try:
                 self._hooks.phase("running")
-                failure = self._watch(queries, starter, watch)
+                failure = self._watch(queries, starter, committer)
                 self._hooks.phase("stopping")
                 self._end(queries)
                 self._collect(queries, starter.counts.take)
-                watch.finish(list(self._progress.values()))
-                self._tell(queries, watch)
+                committer.finish(list(self._progress.values()))
+                self._report(queries, committer)
             finally:
-                watch.close()
+                committer.close()
             if failure is not None:
                 raise failure
             return self.snapshot
@@ -175,13 +171,15 @@ class Runner:
         found = topic_readers(sources, {name: {name} for name in sources}, topics)
         return min(set().union(*found.values()), default=",".join(topics))
 
-    def _watch(self, queries: dict[str, Any], starter: QueryStarter, watch: OffsetsWatch) -> RunFailed | None:
+    def _watch(
+        self, queries: dict[str, Any], starter: QueryStarter, committer: OffsetCommitter
+    ) -> RunFailed | None:
         """Until something ends it: a stop, a failure, or that every query has finished."""
         self._progress = {name: QueryProgress(name, self._source_of) for name in queries}
         while not self._is_stopped_within(TICK_S):
             self._collect(queries, starter.counts.take)
-            watch.update(list(self._progress.values()))
-            self._tell(queries, watch)
+            committer.update(list(self._progress.values()))
+            self._report(queries, committer)
             for name, query in list(queries.items()):
                 if not query.isActive and (error := query.exception()) is not None:
                     again = self._restarted(name, str(error), starter)
@@ -197,7 +195,11 @@ class Runner:
         batches = self._progress[name].metrics.batches
         count, since = self._restarts.get(name, (0, batches))
         count = count + 1 if since == batches else 1
-        if not is_passing(report) or count > RESTARTS_MAX or self._is_stopped_within(RESTART_PAUSE_S * count):
+        if (
+            not is_transient(report)
+            or count > RESTARTS_MAX
+            or self._is_stopped_within(RESTART_PAUSE_S * count)
+        ):
             return None
         self._restarts[name] = (count, batches)
         self._hooks.restarted(name, sentence(report))
@@ -209,9 +211,9 @@ class Runner:
             self._progress[name].add(reports, counts)
             self._progress[name].metrics.is_active = query.isActive
 
-    def _tell(self, queries: dict[str, Any], watch: OffsetsWatch) -> None:
+    def _report(self, queries: dict[str, Any], committer: OffsetCommitter) -> None:
         self.snapshot.queries = [self._progress[name].metrics for name in queries]
-        self.snapshot.lags = watch.lags
+        self.snapshot.lags = committer.lags
         self.snapshot.updated_at = time.time()
         self._hooks.metrics(self.snapshot)
 

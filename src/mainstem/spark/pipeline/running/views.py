@@ -59,20 +59,12 @@ def build(
     problems: list[Problem] = []
     for name in graph.order():
         if any(view not in views.frames for view in graph.inputs(name)):
-            continue  # what it reads was refused; that is said already
+            continue  # what it reads was refused; that is message already
         part = graph.definition(name)
         path = path_of(name, pipeline)
         inputs = {view.lower(): views.frames[view] for view in graph.inputs(name)}
-        context = BuildContext(
-            spark,
-            path,
-            pipeline,
-            places,
-            document.folder,
-            inputs,
-            read_records,
-            definitions.get(name),
-        )
+        definition, folder = definitions.get(name), document.folder
+        context = BuildContext(spark, path, pipeline, places, folder, inputs, read_records, definition)
         try:
             if isinstance(part, Source):
                 views.sources[name] = part.read(context)
@@ -102,8 +94,8 @@ def refusal(error: PySparkException, path: Path, part: Part | None) -> Problem:
     key = getattr(part, "sql_key", None)
     if key is not None and (match := PLACE_IN_SQL.search(str(error))) is not None:
         path, inside = (*path, key), (int(match[1]) - 1, int(match[2]))
-    said = brief(error)
+    message = brief(error)
     for option in getattr(part, "options", None) or ():
-        if re.search(rf"\b{re.escape(option)}\b", said, re.I):  # the data source names what it refuses
-            return Problem((*path, "options", option), said, at_key=True)
-    return Problem(path, said, inside=inside)
+        if re.search(rf"\b{re.escape(option)}\b", message, re.I):  # the data source names what it refuses
+            return Problem((*path, "options", option), message, at_key=True)
+    return Problem(path, message, inside=inside)

@@ -14,6 +14,7 @@ from msgspec import Meta
 from mainstem.spark.pipeline.kinds import kinds_in
 from mainstem.spark.pipeline.parts import Part
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,8 +94,6 @@ class TableSink(BatchSink, frozen=True, kw_only=True):
 
 def counted(frame: DataFrame) -> DataFrame:
     """The same, whose rows Spark counts."""
-    from pyspark.sql import functions as F
-
     from mainstem.spark.pipeline.metrics.progress import ROWS
 
     return frame.observe(ROWS, F.count(F.lit(1)).alias(ROWS))

@@ -16,6 +16,7 @@ from mainstem.spark.pipeline.parts import Options, OutputMode, SqlPiece, as_text
 from mainstem.spark.pipeline.problems import Path, Problem
 from mainstem.spark.pipeline.sinks import Sink, WriteContext, counted
 from mainstem.spark.pipeline.sources.topic import TopicSource
+from mainstem.spark.pipeline.spark_functions import F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -61,7 +62,7 @@ class TopicSink(Sink, frozen=True, kw_only=True):
     options: Annotated[Options, Meta(description='further options of `format("mainstem")`')] = {}
 
     @property
-    def by(self) -> Format:
+    def codec(self) -> Format:
         return FORMATS[self.encode]
 
     def describe(self) -> str:
@@ -77,7 +78,7 @@ class TopicSink(Sink, frozen=True, kw_only=True):
     def check(self, path: Path, context: CheckContext) -> Iterator[Problem]:
         yield from bad_topic(self.topic, (*path, "topic"))
         yield from bad_bootstrap(self.bootstrap, (*path, "bootstrap"))
-        yield from self.by.check_encoding(self, path, context.folder)
+        yield from self.codec.check_encoding(self, path, context.folder)
         here = (*path, "topic")
         dead = context.pipeline.dead_letters
         if dead is not None and dead.topic == self.topic and dead.bootstrap == self.bootstrap:
@@ -108,16 +109,14 @@ class TopicSink(Sink, frozen=True, kw_only=True):
 
     def records(self, view: DataFrame, folder: FilePath) -> DataFrame:
         """The view as columns key, value, headers and partition, as far as they are wanted."""
-        from pyspark.sql import functions as F
-
-        if not self.by.DECODES:
+        if not self.codec.DECODES:
             return view.select(*(name for name in _RAW_COLUMNS if name in view.columns))
         columns = [_bytes(view, self.key).alias("key")] if self.key is not None else []
         if self.value is not None:
             value = _bytes(view, self.value)
         else:
             row = F.struct(*(F.col(f"`{name}`") for name in view.columns))
-            value = self.by.encoded(row, self, folder)
+            value = self.codec.encoded(row, self, folder)
         columns.append(value.alias("value"))
         if self.headers:
             headers = [
@@ -137,7 +136,7 @@ class TopicSink(Sink, frozen=True, kw_only=True):
 
         found = [problem for piece in self.sql_pieces(path, folder) for problem in _refused(frame, piece)]
         if not found and self.value is None:
-            found = list(self.by.misfits(self, path, frame, folder))
+            found = list(self.codec.misfits(self, path, frame, folder))
         yield from found
         if found:
             return
@@ -179,7 +178,6 @@ def _refused(frame: DataFrame, piece: SqlPiece) -> Iterator[Problem]:
 
 def _bytes(view: DataFrame, text: str) -> Column:
     """Text and bytes as they are, everything else as text."""
-    from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, StringType
 
     expression = F.expr(text)

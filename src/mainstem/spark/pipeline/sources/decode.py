@@ -52,7 +52,7 @@ class Decode(Part, frozen=True, kw_only=True):
     ] = {}
 
     @property
-    def by(self) -> Format:
+    def codec(self) -> Format:
         return FORMATS[self.format]
 
     @property
@@ -66,12 +66,12 @@ class Decode(Part, frozen=True, kw_only=True):
         return _CONFLUENT_FRAME_BYTES if self.framing == "confluent" else 0
 
     def check(self, path: Path, context: CheckContext) -> Iterator[Problem]:
-        yield from self.by.check(self, path, context.folder)
+        yield from self.codec.check(self, path, context.folder)
 
     def definition(self, folder: FilePath) -> Definition | None:
         """The columns; None where they are to be inferred, SchemaError where nothing can be made of it."""
-        return self.by.definition(self, folder)
+        return self.codec.definition(self, folder)
 
     def infer_columns(self, values: Sequence[bytes]) -> Schema:
         """The columns that these values have in common; CannotInfer where they tell nothing."""
-        return self.by.infer(self, [value[self.frame_bytes :] for value in values])
+        return self.codec.infer(self, [value[self.frame_bytes :] for value in values])

@@ -26,6 +26,7 @@ from mainstem.spark.pipeline.schemas.ddl import DataType, Schema
 from mainstem.spark.pipeline.schemas.definitions import Definition
 from mainstem.spark.pipeline.sources import Source, SourceFrames
 from mainstem.spark.pipeline.sources.decode import Decode
+from mainstem.spark.pipeline.spark_functions import F
 from mainstem.spark.source.patterns import matches
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class TopicSource(Source, frozen=True, kw_only=True, rename={"start": "from"}):
             hint = "add dead_letters: TOPIC at the top"
             yield Problem((*path, "on_error"), "there is no topic for dead letters", hint)
         yield from self.decode.check((*path, "decode"), context)
-        if self.require and not self.decode.by.DECODES:
+        if self.require and not self.decode.codec.DECODES:
             hint = "add decode with a format and a schema"
             yield Problem((*path, "require"), "rules need decoded values", hint)
         for index, name in enumerate(self.metadata):
@@ -242,7 +243,7 @@ class TopicSource(Source, frozen=True, kw_only=True, rename={"start": "from"}):
         records = context.read_records(context.spark, self.reader_options(context.pipeline, context.places))
         rows = Rows.staged(records, context.name, self, context.definition)
         policy = self.error_policy(context.pipeline)
-        has_dead_letters = self.decode.by.DECODES and policy == "dead_letter"
+        has_dead_letters = self.decode.codec.DECODES and policy == "dead_letter"
         return SourceFrames(rows.good(fail=policy == "fail"), rows.bad if has_dead_letters else None)
 
     def analyse(self, context: BuildContext, *, is_refused: bool) -> Iterator[Problem]:
@@ -287,20 +288,18 @@ class Rows(NamedTuple):
     @classmethod
     def staged(cls, records: DataFrame, name: str, source: TopicSource, definition: Definition) -> Rows:
         """Decode the records and mark the bad ones."""
-        from pyspark.sql import functions as F
-
         if source.tombstones == "drop":
             records = records.where(F.col("value").isNotNull())
         record = F.struct(*_RECORD_COLUMNS).alias(RECORD)
-        by = source.decode.by
+        codec = source.decode.codec
         columns = definition.columns
-        if not by.DECODES:
+        if not codec.DECODES:
             frame = records.select("*", record, F.lit(None).cast("string").alias(_FAILED))
             return cls(name, source, columns, frame)
-        decoded = records.select(record, by.decoded(F.col("value"), source.decode, definition).alias(DATA))
-        row = by.row()
+        decoded = records.select(record, codec.decoded(F.col("value"), source.decode, definition).alias(DATA))
+        row = codec.row()
         has_value = F.col(f"{RECORD}.value").isNotNull()
-        bad = reduce(or_, _missing(row, columns), by.is_bad())
+        bad = reduce(or_, _missing(row, columns), codec.is_bad())
         flat = [row.getField(column.name).alias(column.name) for column in columns]
         failed = F.when(has_value & bad, F.lit("decode")).alias(_FAILED)
         frame = decoded.select(*flat, RECORD, failed, F.col(DATA))
@@ -316,9 +315,7 @@ class Rows(NamedTuple):
         return view if self.source.watermark is None else self.source.watermark.applied(view)
 
     def _good(self, *, fail: bool) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        if not self.source.decode.by.DECODES:
+        if not self.source.decode.codec.DECODES:
             return self.frame.drop(RECORD, _FAILED, "timestampType")
         is_good = F.col(_FAILED).isNull()
         if fail:
@@ -339,17 +336,13 @@ class Rows(NamedTuple):
 
     def bad(self) -> DataFrame:
         """The records that are dead letters: their own columns, the step (`failed`) and the `reason`."""
-        from pyspark.sql import functions as F
-
         bad = self.frame.where(F.col(_FAILED).isNotNull())
         return bad.select(f"{RECORD}.*", F.col(_FAILED).alias("failed"), self._reason().alias("reason"))
 
     def _reason(self, *, briefly: bool = False) -> Column:
         """Why a row is bad."""
-        from pyspark.sql import functions as F
-
         decode = self.source.decode
-        why = decode.by.reason(F.col(f"{RECORD}.value"), decode, self.columns, briefly=briefly)
+        why = decode.codec.reason(F.col(f"{RECORD}.value"), decode, self.columns, briefly=briefly)
         rules: Any = None
         for rule, condition in self.source.require.items():
             when = F.when if rules is None else rules.when
@@ -370,8 +363,6 @@ def _missing(row: Column, columns: Schema) -> Iterator[Column]:
 
 
 def _missing_within(value: Column, kind: DataType) -> Iterator[Column]:
-    from pyspark.sql import functions as F
-
     if kind.name == "struct":
         yield from _missing(value, kind.fields)
     elif kind.name in ("array", "map"):

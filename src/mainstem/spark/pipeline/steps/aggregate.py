@@ -16,6 +16,7 @@ from mainstem.spark.pipeline.checking.refusals import missing_columns, refused_p
 from mainstem.spark.pipeline.checking.rules import CheckContext, bad_span
 from mainstem.spark.pipeline.parts import Part, SqlPiece
 from mainstem.spark.pipeline.problems import Path, Problem
+from mainstem.spark.pipeline.spark_functions import F
 from mainstem.spark.pipeline.steps import StepOfOne
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ class Window(Part, frozen=True, kw_only=True):
 
     def of_time(self) -> Column:
         """What Spark groups by."""
-        from pyspark.sql import functions as F
-
         if self.gap is not None:
             return F.session_window(self.column, times.span(self.gap) or self.gap).alias("window")
         size, slide = times.span(self.size or "") or "", times.span(self.slide) if self.slide else None
@@ -96,8 +95,6 @@ class AggregateStep(StepOfOne, frozen=True, kw_only=True):
             yield from self.window.check((*path, "window"), context)
 
     def make(self, context: BuildContext) -> DataFrame:
-        from pyspark.sql import functions as F
-
         source = context.view(self.source)
         values = [F.expr(expression).alias(name) for name, expression in self.aggregate.items()]
         by = [F.col(name) for name in self.by]

@@ -14,6 +14,7 @@ from mainstem.spark.pipeline.checking.refusals import missing_columns, refused_p
 from mainstem.spark.pipeline.checking.rules import CheckContext
 from mainstem.spark.pipeline.parts import Input, SqlPiece, shortened
 from mainstem.spark.pipeline.problems import Path, PipelineError, Problem
+from mainstem.spark.pipeline.spark_functions import F
 from mainstem.spark.pipeline.steps import Step
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ class JoinStep(Step, frozen=True, kw_only=True):
             yield Problem((*path, "join", 1), message, "make a second view of it")
 
     def make(self, context: BuildContext) -> DataFrame:
-        from pyspark.sql import functions as F
-
         left, right = (context.view(view).alias(view) for view in self.join)
         if isinstance(self.on, str):
             joined = left.join(right, F.expr(self.on), self.type)

@@ -53,7 +53,7 @@ def checked_by_spark(document: Document) -> SparkChecks:
     """NoParser where there is no Spark to ask."""
     assert document.pipeline is not None
     spark_parser.java()
-    with _session(document, document.pipeline) as spark:
+    with analysing_session(document) as spark:
         return checks_of(spark, document)
 
 
@@ -61,14 +61,20 @@ def checks_of(spark: SparkSession, document: Document) -> SparkChecks:
     """The same, of a Spark that runs already."""
     pipeline = document.pipeline
     assert pipeline is not None
-    told = {problem.path for problem in document.problems}
-    pieces = (piece for piece in sql_pieces(pipeline, document.folder) if piece.path not in told)
+    reported = {problem.path for problem in document.problems}
+    pieces = (piece for piece in sql_pieces(pipeline, document.folder) if piece.path not in reported)
     syntax = spark_parser.syntax_problems(spark, pieces)
     places = Places(pipeline, document.folder)
     definitions, unknown = _definitions(document, pipeline, places)
     wrong = {problem.path[:2] for problem in (*document.problems, *syntax) if not _is_apart(problem.path)}
     sound = _without(document, pipeline, {*wrong, *(("sources", name) for name in unknown)})
-    return SparkChecks([*syntax, *analysed(spark, sound, places, definitions)], unknown)
+    from mainstem.spark.pipeline.checking.analysis import analyse
+
+    try:
+        analyse(spark, sound, places, definitions)
+    except PipelineError as error:
+        return SparkChecks([*syntax, *error.problems], unknown)
+    return SparkChecks(syntax, unknown)
 
 
 def _is_apart(path: Path) -> bool:
@@ -76,21 +82,11 @@ def _is_apart(path: Path) -> bool:
     return len(path) > 2 and (path[2] in _APART or (path[0] == "sources" and path[2] == "from"))
 
 
-def analysed(
-    spark: SparkSession, document: Document, places: Places, definitions: dict[str, Definition]
-) -> list[Problem]:
-    """What Spark's analyser has against the parts of a document that are there."""
-    from mainstem.spark.pipeline.checking.analysis import analyse
-
-    try:
-        analyse(spark, document, places, definitions)
-    except PipelineError as error:
-        return error.problems
-    return []
-
-
 @contextmanager
-def _session(document: Document, pipeline: Pipeline) -> Iterator[SparkSession]:
+def analysing_session(document: Document) -> Iterator[SparkSession]:
+    """A local Spark without a port to the outside; NoParser where it does not start."""
+    pipeline = document.pipeline
+    assert pipeline is not None
     given = {key: value for key, value in as_text(pipeline.spark).items() if key != "spark.master"}
     settings = session.settings(_MASTER, _QUICK_START | given, pipeline.steps.values())
     with tempfile.TemporaryDirectory() as folder:
