@@ -5,11 +5,9 @@ Every command gets its errors here, so that an unreachable broker reads the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mainstem.cli.errors import CommandError, in_two_lines
-from mainstem.nearest import suggestion
 from mainstem.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -86,18 +84,3 @@ def unreachable(addresses: str, problem: str) -> CommandError:
     elif "security.protocol" in problem:
         hint = _NO_LOGIN
     return CommandError(f"no broker answers at {addresses} ({problem})", hint)
-
-
-def no_such_topic(topic: str, existing: Iterable[str], otherwise: str | None = None) -> CommandError:
-    """There is no such topic: offer the likely typo."""
-    hint = suggestion(topic, existing, otherwise or "`mainstem topics list` shows what is there")
-    return CommandError(f"there is no topic {topic!r}", hint)
-
-
-def no_such_partition(topic: str, partition: int, count: int) -> CommandError:
-    reach = f"it has 0 to {count - 1}" if count > 1 else "it has 0 only"
-    return CommandError(f"{topic} has no partition {partition}", reach)
-
-
-def no_such_broker(broker_id: int, known: Iterable[int]) -> CommandError:
-    return CommandError(f"there is no broker {broker_id}", f"there are: {', '.join(map(str, sorted(known)))}")

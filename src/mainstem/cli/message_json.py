@@ -22,16 +22,18 @@ _HEADER_FIELDS = frozenset({"name", "value", "value_base64"})
 _EXAMPLE = 'write one object per line, for example {"key": "k", "value": "v"}; a null value is a tombstone'
 _HEADERS_EXAMPLE = 'write "headers": [{"name": "source", "value": "web"}]'
 
+ANY_PARTITION = -1
+
 Headers = list[tuple[str, str | bytes | None]]
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to send. None stands for null; a partition of -1 and a timestamp of 0 mean `not given`."""
+    """One message to send. None stands for null; a timestamp of 0 means `not given`."""
 
     value: bytes | None
     key: bytes | None = None
     headers: Headers = []  # noqa: RUF012 - a tuple's default, never changed
-    partition: int = -1
+    partition: int = ANY_PARTITION
     timestamp_ms: int = 0
 
 

@@ -76,12 +76,13 @@ class Target:
     """A cluster as the options name it."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._settings = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **_PATIENCE, **settings}
+        # With Kafka's names.
+        self.settings = {"bootstrap.servers": DEFAULT_BOOTSTRAP, **_PATIENCE, **settings}
 
     @property
     def bootstrap(self) -> str:
         """The addresses as they were given, for messages."""
-        return self._settings["bootstrap.servers"]
+        return self.settings["bootstrap.servers"]
 
     @cached_property
     def options(self) -> ClientOptions:
@@ -89,7 +90,7 @@ class Target:
         from mainstem.wire import WireError, from_kafka_options
 
         try:
-            return from_kafka_options(self._settings)
+            return from_kafka_options(self.settings)
         except WireError as error:
             refused = advise(error)
             if "bootstrap.servers" in refused.message:

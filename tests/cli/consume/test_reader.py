@@ -5,10 +5,11 @@ import io
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from mainstem.cli.client import ConnectionNotice, consumer_client
 from mainstem.cli.consume import reader as reading
 from mainstem.cli.consume.reader import Reader
 from mainstem.cli.errors import CommandError
+from mainstem.cli.librdkafka import ConnectionNotice, consumer_client
+from mainstem.cli.target import Target
 from mainstem.testing import Broker
 
 
@@ -17,7 +18,9 @@ def test_somebody_who_wants_to_stop_at_the_end_is_told_that_it_cannot_be_reached
 ) -> None:
     monkeypatch.setattr(reading, "SILENCE_MAX_S", 0.5)
     with Broker() as broker:
-        consumer = consumer_client(broker.bootstrap_servers, {"enable.partition.eof": True})
+        consumer = consumer_client(
+            Target({"bootstrap.servers": broker.bootstrap_servers}), {"enable.partition.eof": True}
+        )
         # The topic does not exist, so its partition has no leader and never an end.
         reader = Reader(
             consumer,

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.cli.command_name import command_name
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
+from tests.cli.group_members import commit
 from tests.support.target import unique_name
 
 READ_ALL = ("--from-beginning", "--exit-at-end")
@@ -192,3 +194,56 @@ def test_a_reader_that_leaves_early_is_no_error(broker: Broker, mainstem: Mainst
         check=False,
     )
     assert (piped.returncode, piped.stderr) == (0, "")
+
+
+def test_what_a_message_waits_for_is_said(broker: Broker, mainstem: Mainstem) -> None:
+    name = unique_name("waiting")
+    mainstem("topics", "create", name, "--partitions", "1", "--config", "min.insync.replicas=2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "mainstem", "produce", name],
+        env=os.environ | {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as producing:
+        assert producing.stdin is not None
+        assert producing.stderr is not None
+        producing.stdin.write("v\n")
+        producing.stdin.close()
+        assert producing.stderr.readline() == (
+            "mainstem: still trying: 1 message is not acknowledged yet: "
+            f"min.insync.replicas is 2, and {name}-0 has 1 in sync\n"
+        )
+        mainstem("config", "set", "min.insync.replicas=1", "--topic", name)
+        assert producing.stderr.readline().startswith("sent 1 message ")
+        assert producing.wait(30) == 0
+
+
+def test_a_topic_of_the_brokers_is_not_written_to(broker: Broker, mainstem: Mainstem, topic: str) -> None:
+    commit(broker.bootstrap_servers, unique_name("group"), topic, 0)
+    refused = mainstem("produce", "__consumer_offsets", stdin="v\n")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "mainstem: __consumer_offsets belongs to the brokers: nobody else may write to it\n"
+        f"  -> send to a topic of your own: `{command_name()} topics list` shows them\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("produce", "--partition", "99999999999"),
+        ("produce", "--linger", "1e17"),
+        ("consume", "--offset", "99999999999999999999999"),
+        ("consume", "--from-time", "99999999999999999999999"),
+        ("consume", "--partition", "99999999999999999999999"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_without_reason_is_refused_in_one_line(
+    mainstem: Mainstem, topic: str, arguments: tuple[str, ...]
+) -> None:
+    refused = mainstem(*arguments, topic, stdin="v\n")
+    assert refused.returncode in (1, 2)
+    assert refused.stderr.startswith("mainstem: ")
+    assert len(refused.stderr.splitlines()) == 2

@@ -208,3 +208,27 @@ def test_no_broker_says_how_to_start_one(mainstem: Mainstem) -> None:
         result = mainstem("transactions", *command, "-b", "localhost:1")
         assert result.returncode == 1
         assert result.stderr.startswith("mainstem: no broker answers at localhost:1 (")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list", "--producer-id", "99999999999999999999"),
+        ("describe-producers", "--topic", "t", "--partition", "99999999999999999999"),
+        ("abort", "--topic", "t", "--partition", "0", "--producer-id", "99999999999999999999"),
+        ("abort", "--topic", "t", "--partition", "0", "--coordinator-epoch", "99999999999999999999"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_without_reason_is_refused_in_one_line(
+    mainstem: Mainstem, arguments: tuple[str, ...]
+) -> None:
+    refused = mainstem("transactions", *arguments)
+    assert refused.returncode in (1, 2)
+    assert refused.stderr.startswith("mainstem: ")
+    assert len(refused.stderr.splitlines()) == 2
+
+
+def test_a_duration_without_reason_is_longer_than_every_transaction(mainstem: Mainstem) -> None:
+    listed = mainstem("transactions", "list", "--duration-filter", "99999999999999999999")
+    assert (listed.returncode, listed.stderr) == (0, "no such transactional ids\n")

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.advice import no_such_broker
 from mainstem.cli.config.show import (
     declared,
     declared_json,
@@ -24,6 +23,7 @@ from mainstem.cli.config.show import (
     value_text,
 )
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import no_such_broker
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.rendering import examples, print_json
 from mainstem.cli.streams import say

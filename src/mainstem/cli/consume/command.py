@@ -12,23 +12,17 @@ from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from confluent_kafka import Consumer
 
-from mainstem.cli.client import (
-    DEFAULT_BOOTSTRAP,
-    END_WAIT_MS,
-    Bootstrap,
-    ConnectionNotice,
-    consumer_client,
-    kafka_errors,
-    topic_metadata,
-)
 from mainstem.cli.consume.format import Formatter, formatter
 from mainstem.cli.consume.group import GroupOptions, GroupReader, Stop
 from mainstem.cli.consume.reader import Reader
 from mainstem.cli.consume.start import Start, parse_start, starting_positions
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import existing_topic, no_such_partition
+from mainstem.cli.librdkafka import END_WAIT_MS, ConnectionNotice, consumer_client
+from mainstem.cli.numbers import INT64_MAX
 from mainstem.cli.rendering import examples
+from mainstem.cli.target import Target, takes_target
 
 EXAMPLES = examples(
     "mainstem consume greetings --from-beginning",
@@ -70,7 +64,13 @@ Latest = Annotated[
 ]
 Offset = Annotated[
     int | None,
-    typer.Option("--offset", "-o", metavar="N", help="Start at offset N; -N: the last N of each partition."),
+    typer.Option(
+        "--offset",
+        "-o",
+        metavar="N",
+        max=INT64_MAX,
+        help="Start at offset N; -N: the last N of each partition.",
+    ),
 ]
 FromTime = Annotated[
     str | None,
@@ -134,7 +134,9 @@ Protocol = Annotated[
 ]
 
 
+@takes_target
 def consume(
+    target: Target,
     topic: Topic,
     from_beginning: FromBeginning = False,
     latest: Latest = False,
@@ -150,7 +152,6 @@ def consume(
     group: Group = None,
     group_instance_id: GroupInstanceId = None,
     group_protocol: Protocol = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print the messages of a topic; follows it until Ctrl-C unless told to stop."""
     if exit_at_end and follow:
@@ -169,7 +170,7 @@ def consume(
             "leave --partition, --offset and --from-time out; `mainstem groups reset-offsets` moves a group",
             2,
         )
-    reading = _Reading(topic, bootstrap, max_messages, not exit_at_end)
+    reading = _Reading(topic, target, max_messages, not exit_at_end)
     write = formatter(output_format.value, show)
     settings: dict[str, Any] = {"enable.partition.eof": True, "isolation.level": isolation.value}
     if exit_at_end:
@@ -184,7 +185,7 @@ class _Reading(NamedTuple):
     """What is read, and for how long."""
 
     topic: str
-    bootstrap: str
+    target: Target
     limit: int | None
     follow: bool
 
@@ -204,14 +205,19 @@ def _member(
 def _consume_alone(
     reading: _Reading, settings: dict[str, Any], write: Formatter, start: Start, wanted: list[int]
 ) -> None:
-    notice = ConnectionNotice()
-    topic, bootstrap = reading.topic, reading.bootstrap
-    consumer = consumer_client(bootstrap, settings | {"auto.offset.reset": "error", "error_cb": notice})
+    notice, target = ConnectionNotice(), reading.target
+    with target.connect() as cluster:
+        partitions = existing_topic(cluster, reading.topic).partitions
+        for partition in wanted:
+            if partition not in partitions:
+                raise no_such_partition(reading.topic, partition, len(partitions))
+        starts = starting_positions(cluster, reading.topic, sorted(wanted or partitions), start)
+    settings |= {"auto.offset.reset": "error", "error_cb": notice}
+    consumer = consumer_client(target, settings)
     try:
-        partitions = _partitions(consumer, topic, wanted, bootstrap)
-        with kafka_errors(bootstrap, f"find where to start in {topic}"):
-            starts = starting_positions(consumer, topic, partitions, start)
-        reader = Reader(consumer, starts, bootstrap, notice, limit=reading.limit, follow=reading.follow)
+        reader = Reader(
+            consumer, starts, target.bootstrap, notice, limit=reading.limit, follow=reading.follow
+        )
         reader.run(sys.stdout.buffer, write)
     finally:
         consumer.close()
@@ -221,13 +227,14 @@ def _consume_in_group(reading: _Reading, settings: dict[str, Any], write: Format
     notice = ConnectionNotice()
     stop = Stop()
     with stop.installed():
-        consumer = consumer_client(reading.bootstrap, settings | {"error_cb": notice})
+        with reading.target.connect() as cluster:
+            existing_topic(cluster, reading.topic)
+        consumer = consumer_client(reading.target, settings | {"error_cb": notice})
         try:
-            topic_metadata(consumer, reading.topic, reading.bootstrap)
             reader = GroupReader(
                 consumer,
                 reading.topic,
-                reading.bootstrap,
+                reading.target.bootstrap,
                 notice,
                 limit=reading.limit,
                 follow=reading.follow,
@@ -238,11 +245,3 @@ def _consume_in_group(reading: _Reading, settings: dict[str, Any], write: Format
             consumer.close()
     if stop.exit_code:
         raise typer.Exit(stop.exit_code)
-
-
-def _partitions(consumer: Consumer, topic: str, wanted: list[int], bootstrap: str) -> list[int]:
-    existing = sorted(topic_metadata(consumer, topic, bootstrap).partitions)
-    for partition in wanted:
-        if partition not in existing:
-            raise CommandError(f"{topic} has no partition {partition}", f"it has 0 to {existing[-1]}")
-    return sorted(set(wanted)) or existing

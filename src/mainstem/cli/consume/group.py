@@ -17,10 +17,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from mainstem.cli.client import ConnectionNotice, advise
 from mainstem.cli.consume.format import Formatter
 from mainstem.cli.consume.reader import POLL_BATCH, SILENCE_MAX_S, poll_at_hand
 from mainstem.cli.errors import CommandError
+from mainstem.cli.librdkafka import ConnectionNotice
+from mainstem.cli.librdkafka import explain as explain_error
 from mainstem.cli.streams import say
 
 COMMIT_EVERY_S = 1.0
@@ -50,7 +51,7 @@ def explain(error: KafkaError, bootstrap: str) -> CommandError:
         return CommandError(f"no longer a member of the group: {reason}", next(hints, None))
     if error.code() in _HINTS:
         return CommandError(f"cannot be a member of the group: {error.str()}", _HINTS[error.code()])
-    return advise(error, bootstrap, "read in the group")
+    return explain_error(error, bootstrap, "read in the group")
 
 
 class GroupOptions(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from mainstem.cli.client import ConnectionNotice, advise
 from mainstem.cli.consume.format import Formatter
 from mainstem.cli.errors import CommandError
+from mainstem.cli.librdkafka import ConnectionNotice, explain
 
 POLL_TIMEOUT_S = 0.2
 POLL_BATCH = 1000
@@ -90,4 +90,4 @@ class Reader:
                 f"`mainstem topics describe {message.topic()}` shows the earliest and the latest one",
             )
         elif not error.retriable():
-            raise advise(error, self._bootstrap)
+            raise explain(error, self._bootstrap)

@@ -5,13 +5,14 @@ Everything is resolved to concrete positions before the first fetch; nothing her
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
-from mainstem.cli.client import REQUEST_TIMEOUT_S
 from mainstem.cli.errors import CommandError
 from mainstem.cli.times import parse_time_ms
+from mainstem.wire import EARLIEST, LATEST, Cluster
 
 
 class Start(NamedTuple):
@@ -37,20 +38,18 @@ def parse_start(
 
 
 def starting_positions(
-    consumer: Consumer, topic: str, partitions: list[int], start: Start
+    cluster: Cluster, topic: str, partitions: Iterable[int], start: Start
 ) -> list[TopicPartition]:
-    """The position of each partition; raises KafkaException."""
+    """The position of each partition."""
+    wanted = [(topic, partition) for partition in partitions]
     if start.time_ms is not None:
-        asked = [TopicPartition(topic, partition, start.time_ms) for partition in partitions]
-        return consumer.offsets_for_times(asked, timeout=REQUEST_TIMEOUT_S)
-    if start.offset is not None and start.offset < 0:
-        return [_from_end(consumer, topic, partition, -start.offset) for partition in partitions]
-    offset = OFFSET_BEGINNING if start.beginning else OFFSET_END
-    if start.offset is not None:
-        offset = start.offset
-    return [TopicPartition(topic, partition, offset) for partition in partitions]
-
-
-def _from_end(consumer: Consumer, topic: str, partition: int, count: int) -> TopicPartition:
-    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S)
-    return TopicPartition(topic, partition, max(low, high - count))
+        listed = cluster.list_offsets(dict.fromkeys(wanted, start.time_ms))
+        found = {part: listed[part].offset if listed[part].offset >= 0 else OFFSET_END for part in wanted}
+    elif start.offset is not None and start.offset < 0:
+        low = cluster.list_offsets(dict.fromkeys(wanted, EARLIEST))
+        high = cluster.list_offsets(dict.fromkeys(wanted, LATEST))
+        found = {part: max(low[part].offset, high[part].offset + start.offset) for part in wanted}
+    else:
+        offset = OFFSET_BEGINNING if start.beginning else OFFSET_END
+        found = dict.fromkeys(wanted, offset if start.offset is None else start.offset)
+    return [TopicPartition(*part, offset) for part, offset in found.items()]

@@ -14,9 +14,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
-from mainstem.cli.client import END_WAIT_MS, advise, consumer_client, topic_metadata
 from mainstem.cli.demo.stream import Expected
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import existing_topic
+from mainstem.cli.librdkafka import END_WAIT_MS, consumer_client, explain
+from mainstem.cli.target import Target
 
 PAID_TOPIC = "paid-orders"
 LETTERS_TOPIC = "shop.dead-letters"
@@ -108,9 +110,11 @@ def _messages(bootstrap: str, topic: str) -> Iterator[Message]:
         "enable.partition.eof": True,
         "fetch.wait.max.ms": END_WAIT_MS,
     }
-    consumer = consumer_client(bootstrap, settings)
+    target = Target({"bootstrap.servers": bootstrap})
+    with target.connect() as cluster:
+        partitions = set(existing_topic(cluster, topic).partitions)
+    consumer = consumer_client(target, settings)
     try:
-        partitions = set(topic_metadata(consumer, topic, bootstrap).partitions)
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         while partitions:
             message = consumer.poll(_SILENCE_MAX_S)
@@ -122,6 +126,6 @@ def _messages(bootstrap: str, topic: str) -> Iterator[Message]:
             elif error.code() == KafkaError._PARTITION_EOF:
                 partitions.discard(message.partition() or 0)
             elif not error.retriable():
-                raise advise(error, bootstrap)
+                raise explain(error, bootstrap)
     finally:
         consumer.close()

@@ -201,15 +201,15 @@ def _not_started(error: BrokerError) -> CommandError:
 
 
 def _create_topics(bootstrap: str) -> None:
-    from confluent_kafka.admin import NewTopic
+    from mainstem.cli.target import Target
+    from mainstem.wire import KafkaRefusal, NewTopic
 
-    from mainstem.cli.client import admin_client, kafka_errors
-
-    client = admin_client(bootstrap)
-    topics = [NewTopic(name, num_partitions=PARTITIONS) for name in (ORDERS, PAYMENTS)]
-    with kafka_errors(bootstrap, "create topics"):
-        for created in client.create_topics(topics).values():
-            created.result()
+    with Target({"bootstrap.servers": bootstrap}).connect() as cluster:
+        for answer in cluster.create_topics(
+            NewTopic(name, PARTITIONS) for name in (ORDERS, PAYMENTS)
+        ).values():
+            if isinstance(answer, KafkaRefusal):
+                raise answer
 
 
 class _Progress:

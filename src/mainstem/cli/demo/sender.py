@@ -7,8 +7,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from mainstem.cli.client import producer_client
 from mainstem.cli.demo.stream import Record, Stream
+from mainstem.cli.librdkafka import producer_client
+from mainstem.cli.target import Target
 
 _DELIVERY_TIMEOUT_MS = 60_000
 _STOP_TIMEOUT_S = 10.0
@@ -30,7 +31,7 @@ class DemoSender(threading.Thread):
             "partitioner": "murmur2_random",
             "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
         }
-        self._producer = producer_client(bootstrap, settings)
+        self._producer = producer_client(Target({"bootstrap.servers": bootstrap}), settings)
 
     def stop(self) -> None:
         """Send no more; wait a little until the last ones are acknowledged."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.advice import no_such_topic
+from mainstem.cli.existing import existing_topics
 from mainstem.cli.logs.directories import Directory, Replica, describe_logs
 from mainstem.cli.rendering import Row, examples, print_json, print_table
 from mainstem.cli.streams import say
@@ -83,11 +83,8 @@ def sizes(
 
 
 def _partitions_of(cluster: Cluster, topics: list[str]) -> list[TopicPartition]:
-    known = cluster.metadata()
-    for topic in topics:
-        if topic not in known:
-            raise no_such_topic(topic, known)
-    return [(topic, index) for topic in topics for index in known[topic].partitions]
+    found = existing_topics(cluster, topics)
+    return [(topic.name, index) for topic in found for index in topic.partitions]
 
 
 def _by_topic(replicas: list[Replica], show: Any) -> list[Row]:

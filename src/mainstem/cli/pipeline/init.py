@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import existing_topic
 from mainstem.cli.pipeline.files import DEFAULT_FILE, missing_package
 from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target, takes_target
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.schemas.ddl import Schema
@@ -23,6 +24,8 @@ EXAMPLES = examples(
     "mainstem pipeline init clicks.yaml --topic clicks  [dim]# with the schema of what is in the topic[/dim]",
 )
 SAMPLE = 1000
+# Those of the command that the source of the pipeline needs too.
+_SETTINGS_OF_LOGIN = ("bootstrap.", "security.", "sasl.", "ssl.")
 _SCHEMA = "id BIGINT NOT NULL, product STRING, amount DOUBLE, at TIMESTAMP"
 
 TEMPLATE = """\
@@ -84,14 +87,15 @@ _WATERMARK = """\
 """
 
 
+@takes_target
 def init(
+    target: Target,
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="The file to write.")] = DEFAULT_FILE,
     topic: Annotated[
         str | None,
         typer.Option("--topic", "-t", metavar="TOPIC", help="Read this topic, with the schema of its JSON."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Replace a file that is there.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Write a commented pipeline file to start from."""
     path = Path(file)
@@ -101,13 +105,13 @@ def init(
         from mainstem.spark.pipeline.schemas import ddl
     except ModuleNotFoundError as error:
         raise missing_package(error) from None
-    schema = ddl.parse(_SCHEMA) if topic is None else _inferred(bootstrap, topic)
+    schema = ddl.parse(_SCHEMA) if topic is None else _inferred(target, topic)
     times = [column.name for column in schema if column.type.name == "timestamp"]
     name = re.sub(r"[^\w.-]", "-", topic or "orders")
     text = TEMPLATE.format(
         file=file,
         name=name,
-        bootstrap=bootstrap,
+        bootstrap=target.bootstrap,
         view=_view_name(topic or "orders"),
         topic=topic or "orders",
         schema=",\n        ".join(column.ddl() for column in schema),
@@ -131,8 +135,7 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"`{name}`"
 
 
-def _inferred(bootstrap: str, topic: str) -> Schema:
-    from mainstem.cli.client import check_reachable, no_such_topic
+def _inferred(target: Target, topic: str) -> Schema:
     from mainstem.spark.pipeline.brokers.samples import newest_values
     from mainstem.spark.pipeline.schemas.inference import CannotInfer
     from mainstem.spark.pipeline.sources.decode import Decode
@@ -141,15 +144,18 @@ def _inferred(bootstrap: str, topic: str) -> Schema:
     from mainstem.wire import WireError
 
     given = {
-        "kafka.bootstrap.servers": bootstrap,
+        **{
+            f"kafka.{name}": text
+            for name, text in target.settings.items()
+            if name.startswith(_SETTINGS_OF_LOGIN)
+        },
         "subscribe": topic,
         "kafka.isolation.level": "read_committed",
     }
-    check_reachable(bootstrap)
+    with target.connect() as cluster:
+        existing_topic(cluster, topic)
     try:
         with open_client(parse_options(given, "batch")) as client:
-            if topic not in client.topics([topic]):
-                raise no_such_topic(topic, list(client.topics(None)))
             return Decode(format="json").infer_columns(newest_values(client, [topic], SAMPLE))
     except WireError as error:
         raise CommandError(str(error)) from None

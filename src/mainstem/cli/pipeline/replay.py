@@ -8,16 +8,19 @@ transactions.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from mainstem.cli.client import END_WAIT_MS, consumer_client, kafka_errors, producer_client, topic_metadata
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import existing_topic
+from mainstem.cli.librdkafka import END_WAIT_MS, consumer_client, kafka_errors, producer_client
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, usable
 from mainstem.cli.rendering import examples, print_table
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.dead_letters.headers import DeadLetter
@@ -29,7 +32,6 @@ EXAMPLES = examples(
 )
 RECORDS_PER_TRANSACTION = 1000
 READ_TIMEOUT_S = 15.0
-_SETTINGS_JAVA_ONLY = ("sasl.jaas.config", "ssl.truststore", "ssl.keystore", "max.request.size")
 
 
 def replay_dead_letters(
@@ -60,16 +62,12 @@ def replay_dead_letters(
         hint = "add dead_letters: TOPIC to it"
         raise CommandError(f"{pipeline.name} has no topic for dead letters", hint)
     places = Places(pipeline, document.folder, bootstrap=bootstrap)
+    servers = places.bootstrap(pipeline.dead_letters.bootstrap)
     replay = _Replay(
-        places.bootstrap(pipeline.dead_letters.bootstrap),
+        Target(as_text(pipeline.kafka) | {"bootstrap.servers": servers}),
         pipeline.dead_letters.topic,
         pipeline.name,
         f"{places.group}.dead-letters",
-        {
-            key: value
-            for key, value in as_text(pipeline.kafka).items()
-            if not key.startswith(_SETTINGS_JAVA_ONLY)
-        },
         bytes_max(pipeline.kafka),
     )
     replay.run(to=to, limit=limit, dry_run=dry_run, again=again)
@@ -78,28 +76,27 @@ def replay_dead_letters(
 class _Replay:
     def __init__(
         self,
-        bootstrap: str,
+        target: Target,
         topic: str,
         pipeline: str,
         group: str,
-        settings: dict[str, str],
         record_bytes_max: int,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._target = target
         self._topic = topic
         self._pipeline = pipeline
         self._group = group
-        self._settings: dict[str, Any] = dict(settings)
         self._record_bytes_max = record_bytes_max
         self._positions: dict[int, int] = {}
         self._partitions: dict[str, int] = {}
         self._skipped = 0
 
     def run(self, *, to: str | None, limit: int | None, dry_run: bool, again: bool) -> None:
+        with self._target.connect() as cluster:
+            partitions = existing_topic(cluster, self._topic).partitions
         consumer = consumer_client(
-            self._bootstrap,
-            self._settings
-            | {
+            self._target,
+            {
                 "group.id": self._group,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
@@ -107,8 +104,8 @@ class _Replay:
             },
         )
         try:
-            with kafka_errors(self._bootstrap, f"read {self._topic}"):
-                self._assign(consumer, again=again)
+            with kafka_errors(self._target.bootstrap, f"read {self._topic}"):
+                self._assign(consumer, partitions, again=again)
                 if dry_run:
                     self._show(consumer, to, limit)
                 else:
@@ -116,9 +113,8 @@ class _Replay:
         finally:
             consumer.close()
 
-    def _assign(self, consumer: Consumer, *, again: bool) -> None:
+    def _assign(self, consumer: Consumer, partitions: Iterable[int], *, again: bool) -> None:
         """From where the group is to the end of now."""
-        partitions = topic_metadata(consumer, self._topic, self._bootstrap).partitions
         wanted = [TopicPartition(self._topic, partition) for partition in partitions]
         known = (
             {} if again else {part.partition: part.offset for part in consumer.committed(wanted, timeout=15)}
@@ -174,9 +170,8 @@ class _Replay:
 
     def _send(self, consumer: Consumer, to: str | None, limit: int | None) -> None:
         producer = producer_client(
-            self._bootstrap,
-            self._settings
-            | {
+            self._target,
+            {
                 "transactional.id": f"{self._group}.{self._topic}",
                 "linger.ms": 20,
                 "message.max.bytes": self._record_bytes_max,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mainstem.cli.client import check_reachable
 from mainstem.cli.errors import CommandError
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
 from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
+from mainstem.cli.target import Target
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.file.reader import Document
@@ -139,6 +139,7 @@ class _Run:
 
     def __init__(self, document: Document, places: Places, options: object, registration: object) -> None:
         from mainstem.cli.pipeline.display import make_display
+        from mainstem.spark.pipeline.parts import as_text
         from mainstem.spark.pipeline.running.registration import Registration
         from mainstem.spark.pipeline.running.runner import Hooks, Runner, RunOptions
 
@@ -147,7 +148,11 @@ class _Run:
         assert isinstance(registration, Registration)
         self._document = document
         self._options = options
-        self._bootstraps = bootstraps(document.pipeline, places)
+        settings = as_text(document.pipeline.kafka)
+        self._targets = [
+            Target(settings | {"bootstrap.servers": servers})
+            for servers in bootstraps(document.pipeline, places)
+        ]
         self._registration = registration
         self._display = make_display(document.pipeline.name, sys.stdout)
         hooks = Hooks(
@@ -181,8 +186,9 @@ class _Run:
         signal.signal(signal.SIGINT, self._asked)
         end = "failed"
         try:
-            for bootstrap in self._bootstraps:
-                check_reachable(bootstrap)  # at once; the client itself would go on trying for a minute
+            for target in self._targets:
+                with target.connect():
+                    pass  # at once; the pipeline's own client would go on trying for a minute
             with self._display:
                 self._runner.run()
             end = "ended"

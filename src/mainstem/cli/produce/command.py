@@ -15,14 +15,16 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from mainstem.cli.client import DEFAULT_BOOTSTRAP, Bootstrap
 from mainstem.cli.errors import CommandError
+from mainstem.cli.message_json import ANY_PARTITION
+from mainstem.cli.numbers import INT32_MAX
 from mainstem.cli.pairs import parse_pairs, unescape
 from mainstem.cli.produce.input import InputRules, read_messages
 from mainstem.cli.produce.progress import progress
-from mainstem.cli.produce.sender import Sender
+from mainstem.cli.produce.sender import DELIVERY_TIMEOUT_S, Sender
 from mainstem.cli.rendering import examples
 from mainstem.cli.streams import reason, say
+from mainstem.cli.target import Target, takes_target
 
 EXAMPLES = examples(
     "echo 'hello, world' | mainstem produce greetings",
@@ -30,8 +32,6 @@ EXAMPLES = examples(
     "mainstem produce events --format json --compression zstd < events.jsonl",
     "mainstem consume old -B -e --format json | mainstem produce new --format json",
 )
-
-DELIVERY_TIMEOUT_MS = 60_000
 
 
 class InputFormat(StrEnum):
@@ -87,7 +87,8 @@ Header = Annotated[
     typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header on every message. May be repeated."),
 ]
 Partition = Annotated[
-    int, typer.Option("--partition", "-p", metavar="N", help="Send to this one only.", show_default=False)
+    int | None,
+    typer.Option("--partition", "-p", metavar="N", min=0, max=INT32_MAX, help="Send to this one only."),
 ]
 AcksOption = Annotated[
     Acks,
@@ -106,28 +107,32 @@ NullMarker = Annotated[
     str | None,
     typer.Option("--null-marker", metavar="TEXT", help="A key or value that reads like this is null."),
 ]
-Linger = Annotated[float, typer.Option("--linger", metavar="MS", help="How long a batch may wait to fill.")]
+Linger = Annotated[
+    float,
+    typer.Option("--linger", metavar="MS", min=0, max=900_000, help="How long a batch may wait to fill."),
+]
 Idempotent = Annotated[
     bool, typer.Option("--idempotent", metavar="", help="No duplicates, in order, whatever is retried.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress and no summary.")]
 
 
+@takes_target
 def produce(
+    target: Target,
     topic: Topic,
     file: File = None,
     input_format: Format = InputFormat.text,
     key: Key = None,
     key_separator: KeySeparator = None,
     header: Header = [],  # noqa: B006 - typer reads the default, nothing changes it
-    partition: Partition = -1,
+    partition: Partition = None,
     acks: AcksOption = Acks.all,
     compression: CompressionOption = Compression.none,
     null_marker: NullMarker = None,
     linger: Linger = 5.0,
     idempotent: Idempotent = False,
     quiet: Quiet = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Send messages to a topic, from standard input or a file."""
     rules = InputRules(
@@ -136,7 +141,7 @@ def produce(
         unescape(key_separator).encode() if key_separator else None,
         null_marker.encode() if null_marker is not None else None,
         [(name, os.fsencode(value)) for name, value in parse_pairs(header, "--header")],
-        partition,
+        ANY_PARTITION if partition is None else partition,
     )
     settings = {
         "acks": acks.value,
@@ -146,11 +151,11 @@ def produce(
         "enable.idempotence": idempotent,
         "queue.buffering.max.messages": 1_000_000,
         "delivery.report.only.error": True,
-        "message.timeout.ms": DELIVERY_TIMEOUT_MS,
+        "message.timeout.ms": DELIVERY_TIMEOUT_S * 1000,
         "message.max.bytes": 1_000_000_000,  # the broker's own limit is the one that counts
     }
     with _open_input(file) as (source, size):
-        sender = Sender(bootstrap, topic, partition, settings)
+        sender = Sender(target, topic, partition, settings)
         sender.check_topic()
         if source.isatty():
             say("one message per line; Ctrl-D ends")

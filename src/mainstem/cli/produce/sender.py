@@ -10,22 +10,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
-from confluent_kafka.admin import TopicMetadata
 
-from mainstem.cli.client import (
+from mainstem.cli.advice import HINTS, advise
+from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import no_such_topic
+from mainstem.cli.librdkafka import (
     REQUEST_TIMEOUT_S,
     ConnectionNotice,
-    advise,
-    cluster_metadata,
+    explain,
     kafka_errors,
-    no_such_topic,
     producer_client,
 )
-from mainstem.cli.errors import CommandError
 from mainstem.cli.message_json import OutgoingMessage
+from mainstem.cli.produce.delay import Delay
+from mainstem.cli.target import Target
+from mainstem.protocol.errors import ErrorCode
+from mainstem.wire import KafkaRefusal, TopicMetadata
 
 AUTO_CREATE_TIMEOUT_S = 3.0
 AUTO_CREATE_RETRY_S = 0.05
+DELIVERY_TIMEOUT_S = 60
 POLL_EVERY = 1000
 RATE_FROM = 1000  # fewer messages are sent before a rate says anything
 FLUSH_TURN_S = 0.5  # between the turns Ctrl-C is heard
@@ -34,8 +38,8 @@ FLUSH_TURN_S = 0.5  # between the turns Ctrl-C is heard
 class Sender:
     """Sends to one topic; `send_all` returns only when every message was acknowledged or has failed."""
 
-    def __init__(self, bootstrap: str, topic: str, partition: int, settings: dict[str, Any]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, target: Target, topic: str, partition: int | None, settings: dict[str, Any]) -> None:
+        self._target = target
         self._topic = topic
         self._partition = partition
         self._is_missing = False
@@ -44,33 +48,44 @@ class Sender:
         self._seconds = 0.0
         self._failures = 0
         self._first_failure: KafkaError | None = None
+        self._delay = Delay(target, topic, settings["acks"])
         callbacks = {"on_delivery": self._on_failed_delivery, "error_cb": ConnectionNotice()}
-        self._client = producer_client(bootstrap, settings | callbacks)
+        self._settings = settings | callbacks
 
     def check_topic(self) -> None:
-        """Fail before reading any input when the topic has no such partition."""
-        known = cluster_metadata(self._client, self._bootstrap).topics
-        self._is_missing = self._topic not in known
+        """Fail before reading any input when the topic cannot take it."""
+        with self._target.connect() as cluster:
+            topic = cluster.metadata([self._topic])[self._topic]
+        self._is_missing = topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not self._is_missing:
-            self._check_partition(known[self._topic])
+            self._check(topic)
+        self._client = producer_client(self._target, self._settings)
 
-    def _create_topic(self) -> None:
-        """The broker makes the topic when it is asked for, if it may."""
-        if not self._auto_created():
-            known = cluster_metadata(self._client, self._bootstrap).topics
-            raise no_such_topic(
-                self._topic, list(known), f"create it with `mainstem topics create {self._topic}`"
+    def _check(self, topic: TopicMetadata) -> None:
+        if topic.error not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
+            raise advise(KafkaRefusal(topic.error, self._topic))
+        if topic.is_internal:
+            raise CommandError(
+                f"{self._topic} belongs to the brokers: nobody else may write to it",
+                "send to a topic of your own: `mainstem topics list` shows them",
             )
-        self._is_missing = False
-        self._check_partition(cluster_metadata(self._client, self._bootstrap).topics[self._topic])
-
-    def _check_partition(self, topic: TopicMetadata) -> None:
         partition, count = self._partition, len(topic.partitions)
-        if partition >= count:
+        if partition is not None and partition >= count:
             raise CommandError(
                 f"{self._topic} has no partition {partition}: it has {count}",
                 f"use 0 to {count - 1}, or grow it with `mainstem topics alter {self._topic} --partitions N`",
             )
+
+    def _create_topic(self) -> None:
+        """The broker makes the topic when it is asked for, if it may."""
+        created = self._auto_created()
+        with self._target.connect() as cluster:
+            existing = cluster.metadata()
+        if not created or self._topic not in existing:
+            create = f"create it with `mainstem topics create {self._topic}`"
+            raise no_such_topic(self._topic, existing, create)
+        self._is_missing = False
+        self._check(existing[self._topic])
 
     def send_all(self, messages: Iterable[OutgoingMessage]) -> None:
         """Send everything; raises CommandError when a message was refused or could not be delivered."""
@@ -81,15 +96,22 @@ class Sender:
                     self._create_topic()
                 self._send(message)
         finally:
-            while self._client.flush(FLUSH_TURN_S):
-                pass
+            while waiting := self._client.flush(FLUSH_TURN_S):
+                self._delay.watch(waiting)
         self._seconds = time.monotonic() - started
         if self._first_failure is not None:
-            refusal = advise(self._first_failure, self._bootstrap)
-            refusal.message = (
-                f"{self._failures:,} of {self._sent:,} messages were not delivered: {refusal.message}"
+            raise self._not_delivered(self._first_failure)
+
+    def _not_delivered(self, error: KafkaError) -> CommandError:
+        refusal = explain(error, self._target.bootstrap)
+        if error.code() == KafkaError._MSG_TIMED_OUT:
+            why = f": {self._delay.reason}" if self._delay.reason else ""
+            refusal = CommandError(
+                f"not acknowledged in {DELIVERY_TIMEOUT_S} s{why}", HINTS[ErrorCode.NOT_ENOUGH_REPLICAS]
             )
-            raise refusal
+        count = f"{self._failures:,} of {self._sent:,} messages were not delivered"
+        refusal.message = f"{count}: {refusal.message}"
+        return refusal
 
     def summary(self) -> str:
         """How much, how long, how fast."""
@@ -115,8 +137,9 @@ class Sender:
                 break
             except BufferError:
                 self._client.poll(0.1)
+                self._delay.watch(len(self._client))
             except KafkaException as error:
-                raise advise(error.args[0], self._bootstrap, f"message {self._sent + 1}") from None
+                raise explain(error.args[0], self._target.bootstrap, f"message {self._sent + 1}") from None
         self._sent += 1
         self._bytes += (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
         if self._sent % POLL_EVERY == 0:
@@ -131,11 +154,11 @@ class Sender:
         """Asking for one topic by name creates it where the broker allows that; wait until it has leaders."""
         deadline = time.monotonic() + AUTO_CREATE_TIMEOUT_S
         while time.monotonic() < deadline:
-            with kafka_errors(self._bootstrap):
+            with kafka_errors(self._target.bootstrap):
                 topic = self._client.list_topics(self._topic, timeout=REQUEST_TIMEOUT_S).topics[self._topic]
             if topic.error is None:
                 return True
             if topic.error.code() not in (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                raise advise(topic.error, self._bootstrap, self._topic)
+                raise explain(topic.error, self._target.bootstrap, self._topic)
             time.sleep(AUTO_CREATE_RETRY_S)
         return False

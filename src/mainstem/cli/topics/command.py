@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.advice import advise, no_such_topic
+from mainstem.cli.advice import advise
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import existing_topic, existing_topics, no_such_topic
 from mainstem.cli.numbers import INT16_MAX, INT32_MAX
 from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.rendering import examples, print_json, print_table
@@ -135,11 +136,7 @@ def describe(
 ) -> None:
     """Show partitions, offsets, sizes, settings, and how far retention and compaction are."""
     with target.connect() as cluster:
-        existing = cluster.metadata()
-        for name in names or []:
-            if name not in existing:
-                raise no_such_topic(name, existing)
-        topics = [existing[name] for name in names or sorted(existing)]
+        topics = existing_topics(cluster, names) if names else [*cluster.metadata().values()]
         found = description.collect(cluster, topics, all_configs=all_configs)
     if as_json:
         print_json([description.as_json(topic) for topic in found])
@@ -205,13 +202,11 @@ def alter(
     if partitions is None and not settings and not delete_config:
         raise CommandError("nothing to alter", "give --partitions, --config or --delete-config", 2)
     with target.connect() as cluster:
-        existing = cluster.metadata()
-        if name not in existing:
-            raise no_such_topic(name, existing)
+        topic = existing_topic(cluster, name)
         if partitions is not None:
-            _grow(cluster, existing[name], partitions)
+            _grow(cluster, topic, partitions)
         if settings or delete_config:
-            _alter_configs(cluster, existing[name], settings, delete_config)
+            _alter_configs(cluster, topic, settings, delete_config)
 
 
 def _grow(cluster: Cluster, topic: TopicMetadata, partitions: int) -> None:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.advice import no_such_topic
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
+from mainstem.cli.existing import no_such_topic
 from mainstem.cli.groups.options import Json
 from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
