@@ -27,7 +27,9 @@ def decoded(data: bytearray) -> list[list[MetadataRecord]]:
 
 
 def test_a_change_is_one_batch_with_the_epoch_of_its_leader() -> None:
-    data, end_offset = metadata_batches(topics(3), base_offset=7, epoch=4, timestamp_ms=99)
+    data, end_offset = metadata_batches(
+        topics(3), base_offset=7, epoch=4, timestamp_ms=99, metadata_version=30
+    )
     ((header, is_control, _),) = read_batches(data)
     assert (header.base_offset, header.last_offset, end_offset) == (7, 9, 10)
     assert (header.partition_leader_epoch, header.max_timestamp, is_control) == (4, 99, False)
@@ -35,7 +37,9 @@ def test_a_change_is_one_batch_with_the_epoch_of_its_leader() -> None:
 
 
 def test_a_change_that_is_too_large_for_one_batch_is_a_transaction() -> None:
-    data, end_offset = metadata_batches(topics(50), base_offset=0, epoch=1, timestamp_ms=1, bytes_max=500)
+    data, end_offset = metadata_batches(
+        topics(50), base_offset=0, epoch=1, timestamp_ms=1, metadata_version=30, bytes_max=500
+    )
     batches = decoded(data)
     assert len(batches) > 5
     flat = [record for batch in batches for record in batch]
@@ -46,7 +50,9 @@ def test_a_change_that_is_too_large_for_one_batch_is_a_transaction() -> None:
 
 @given(st.data())
 def test_torn_or_damaged_batches_are_a_protocol_error(data: st.DataObject) -> None:
-    whole, _ = metadata_batches([*topics(2), NoOpRecord()], base_offset=0, epoch=1, timestamp_ms=1)
+    whole, _ = metadata_batches(
+        [*topics(2), NoOpRecord()], base_offset=0, epoch=1, timestamp_ms=1, metadata_version=30
+    )
     cut = data.draw(st.integers(1, len(whole) - 1))
     with pytest.raises(ProtocolError):
         list(read_batches(whole[:cut]))

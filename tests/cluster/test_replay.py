@@ -26,7 +26,7 @@ SET = ConfigRecord(4, "", "a", "1")
 
 def batch(replayer: Replayer, *records: MetadataRecord) -> bytearray:
     offset = replayer.image.offset + 1
-    return metadata_batches(records, base_offset=offset, epoch=3, timestamp_ms=77)[0]
+    return metadata_batches(records, base_offset=offset, epoch=3, timestamp_ms=77, metadata_version=30)[0]
 
 
 def replay(*batches: list[MetadataRecord]) -> Replayer:
@@ -100,7 +100,12 @@ def test_the_log_gives_the_same_image_however_it_is_cut_into_pieces(
     pieces, whole = Replayer(MetadataImage()), bytearray()
     for records in changes:
         data, _ = metadata_batches(
-            records, base_offset=pieces.image.offset + 1, epoch=1, timestamp_ms=1, bytes_max=bytes_max
+            records,
+            base_offset=pieces.image.offset + 1,
+            epoch=1,
+            timestamp_ms=1,
+            metadata_version=30,
+            bytes_max=bytes_max,
         )
         pieces.replay(data)
         whole += data

@@ -19,6 +19,7 @@ import msgspec
 
 from mainstem.cluster.configs import ConfigOperation
 from mainstem.cluster.records import MetadataRecord
+from mainstem.cluster.registration import register_broker
 from mainstem.protocol.apis import k33_alter_configs as legacy
 from mainstem.protocol.apis import k44_incremental_alter_configs as incremental
 from mainstem.protocol.apis.k19_create_topics import (
@@ -130,7 +131,7 @@ class ControllerSession(PlayedSession):
 
     def _register(self, options: list[str], _lines: list[list[str]]) -> Iterator[str]:
         broker = registration(int(options[0]))
-        epoch, records = self._cluster.controller.register_broker(broker, fenced="fenced" in options)
+        epoch, records = register_broker(self._cluster.image, broker, fenced="fenced" in options)
         yield f"broker epoch {epoch}"
         yield from self._apply(records)
 

@@ -31,7 +31,7 @@ from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.broker.shared_server import SharedServer
 from mainstem.cluster.features import SUPPORTED_FEATURES
-from mainstem.cluster.image import Endpoint, MetadataImage
+from mainstem.cluster.image import Endpoint, MetadataImage, PartitionImage
 from mainstem.cluster.registration import BrokerRegistration
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -266,6 +266,17 @@ class BrokerRole:
             if endpoint is not None and not broker.fenced:
                 found.append(BrokerEndpoint(broker.broker_id, endpoint.host, endpoint.port, broker.rack))
         return found
+
+    def offline_replicas(self, topic: str, part: PartitionImage) -> list[int]:
+        """Those of brokers that are not there, and this one's if its log cannot be used."""
+        brokers = self.image.brokers
+        return [
+            replica
+            for replica in part.replicas
+            if (broker := brokers.get(replica)) is None
+            or broker.fenced
+            or (replica == self.node_id and self.replicas.is_offline(topic, part.partition))
+        ]
 
     async def auto_create_topics(self, names: list[str]) -> None:
         """Create topics with the broker's defaults; one that exists by now or cannot be created is left

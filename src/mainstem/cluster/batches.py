@@ -10,9 +10,9 @@ from mainstem.cluster.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     MetadataRecord,
-    encode_record,
 )
-from mainstem.protocol.errors import ProtocolError
+from mainstem.cluster.records.versions import has_transactions, record_encoder
+from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from mainstem.protocol.primitives import Buffer
 from mainstem.records.batch import (
     CONTROL_MASK,
@@ -36,13 +36,22 @@ def metadata_batches(
     base_offset: int,
     epoch: int,
     timestamp_ms: int,
+    metadata_version: int,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> tuple[bytearray, int]:
-    """The batches of one change, and the offset after them."""
-    values = [encode_record(record) for record in records]
+    """The batches of one change, as they are written at a level of `metadata.version`, and the offset after
+    them. KafkaError when so large a change is not possible at that level.
+    """
+    encode = record_encoder(metadata_version)
+    values = [encode(record) for record in records]
     groups = list(_groups(values, bytes_max))
     if len(groups) > 1:
-        values = [encode_record(BeginTransactionRecord()), *values, encode_record(EndTransactionRecord())]
+        if not has_transactions(metadata_version):
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{len(records)} changes at once are too many at metadata.version {metadata_version}",
+            )
+        values = [encode(BeginTransactionRecord()), *values, encode(EndTransactionRecord())]
         groups = list(_groups(values, bytes_max))
     data = bytearray()
     offset = base_offset

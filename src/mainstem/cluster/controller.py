@@ -96,8 +96,9 @@ class Controller:
         """Write down where replicas of this node's own broker are."""
         return directories.assign_directories(self._newest_image(), self.node_id, places)
 
-    def register_broker(
-        self, broker: BrokerRegistration, *, fenced: bool = False
-    ) -> tuple[int, list[MetadataRecord]]:
-        """The broker epoch and the records, which must be the next ones in the log."""
-        return registration.register_broker(self._newest_image(), broker, fenced=fenced)
+    def register_broker(self, broker: BrokerRegistration) -> tuple[int, list[MetadataRecord]]:
+        """The broker epoch and the records, which must be the next ones in the log. The broker of this node
+        has replayed all that its controller has; any other is fenced until it says so.
+        """
+        is_other = broker.broker_id != self.node_id
+        return registration.register_broker(self._newest_image(), broker, fenced=is_other)

@@ -6,8 +6,10 @@ does not begin them again, empty, in another one (KIP-858).
 
 from collections.abc import Iterable, Mapping
 
+from mainstem.cluster.features import metadata_version
 from mainstem.cluster.image import MetadataImage, PartitionImage
 from mainstem.cluster.records import MetadataRecord, PartitionChangeRecord
+from mainstem.cluster.records.versions import has_directories
 from mainstem.protocol.uuids import ZERO_UUID
 
 # By topic id and partition.
@@ -28,6 +30,8 @@ def assign_directories(
 ) -> tuple[None, list[MetadataRecord]]:
     """The records that say where the broker's replicas are, as far as the image says something else."""
     records: list[MetadataRecord] = []
+    if not has_directories(metadata_version(image)):
+        return None, records
     for (topic_id, index), directory in directories.items():
         topic = image.topics_by_id.get(topic_id)
         if topic is None or index >= len(topic.partitions):

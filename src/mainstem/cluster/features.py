@@ -3,7 +3,7 @@
 A level is raised here only when the handlers that it promises to clients are there.
 """
 
-from mainstem.cluster.image import FeatureRange
+from mainstem.cluster.image import FeatureRange, MetadataImage
 from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
@@ -27,6 +27,11 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     GROUP_VERSION: FeatureRange(0, GROUP_VERSION_LEVEL),
     TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_LEVEL),
 }
+
+
+def metadata_version(image: MetadataImage) -> int:
+    """The finalized level, at which records are written; that of a new cluster while there is none."""
+    return image.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL)
 
 
 def bootstrap_records() -> list[MetadataRecord]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from mainstem.cluster.batches import data_batch, read_batches
 from mainstem.cluster.delta import MetadataDelta
+from mainstem.cluster.features import METADATA_VERSION_LEVEL, metadata_version
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import (
     ControlRecord,
@@ -21,7 +22,8 @@ from mainstem.cluster.raft.control_records import (
     control_batch,
     decode_control,
 )
-from mainstem.cluster.records import MetadataRecord, decode_record, encode_record
+from mainstem.cluster.records import MetadataRecord, decode_record
+from mainstem.cluster.records.versions import record_encoder
 from mainstem.cluster.snapshot_records import snapshot_records
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.primitives import Buffer
@@ -70,12 +72,14 @@ def snapshot_batches(
         quorum.append(KRaftVersionRecord(k_raft_version=kraft_version))
     if voters is not None:
         quorum.append(voters)
-    return _file_batches(image.timestamp_ms, quorum, snapshot_records(image), image.epoch, now_ms)
+    return _file_batches(
+        image.timestamp_ms, quorum, snapshot_records(image), image.epoch, now_ms, metadata_version(image)
+    )
 
 
 def bootstrap_batches(records: list[MetadataRecord], now_ms: int) -> Iterator[bytearray]:
     """What Kafka's format step leaves beside the metadata log: the first records of a new cluster."""
-    return _file_batches(0, [], iter(records), 0, now_ms)
+    return _file_batches(0, [], iter(records), 0, now_ms, METADATA_VERSION_LEVEL)
 
 
 def _file_batches(
@@ -84,11 +88,13 @@ def _file_batches(
     records: Iterator[MetadataRecord],
     epoch: int,
     now_ms: int,
+    level: int,
 ) -> Iterator[bytearray]:
+    encode = record_encoder(level)
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_timestamp_ms)
     yield control_batch([header, *quorum], base_offset=0, epoch=epoch, timestamp_ms=now_ms)
     offset = 1 + len(quorum)
-    while values := [encode_record(record) for record in islice(records, _RECORDS_PER_BATCH)]:
+    while values := [encode(record) for record in islice(records, _RECORDS_PER_BATCH)]:
         yield data_batch(values, base_offset=offset, epoch=epoch, timestamp_ms=now_ms)
         offset += len(values)
     yield control_batch([SnapshotFooterRecord()], base_offset=offset, epoch=epoch, timestamp_ms=now_ms)

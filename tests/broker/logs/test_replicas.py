@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
@@ -114,3 +116,32 @@ async def test_coordinators_begin_when_their_logs_are_made(make_broker: MakeBrok
     (found,) = (await client.call(find)).coordinators
     assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
     assert (await ask(metrics_port(broker), "/readyz")).status == 200
+
+
+async def test_strays_are_set_aside_only_when_the_metadata_has_caught_up(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    """That is when everything is published that was committed at the start, and never before or after."""
+    broker = await make_broker()
+    client = await connect(broker)
+    topic = await create_topic(client)
+    manager = broker.node.log_manager
+    config = broker.node.replicas.by_topic(topic.name, 0).log.config
+    manager.create("ghost", 0, b"\x66" * 16, config, broker.node.clock.now_ms())
+    await create_topic(client)
+    assert manager.get("ghost", 0) is not None
+    await broker.restart()
+    manager = broker.node.log_manager
+    assert manager.get("ghost", 0) is None
+    assert manager.get(topic.name, 0) is not None
+    assert [path.name for path in Path(broker.data_dir).glob("ghost-0.*-stray")]
+
+
+async def test_replicas_of_brokers_that_are_not_there_are_offline(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await make_broker()
+    topic = await create_topic(await connect(broker))
+    (part,) = broker.node.image.topics_by_name[topic.name].partitions
+    assert broker.node.offline_replicas(topic.name, part) == []
+    assert broker.node.offline_replicas(topic.name, replace(part, replicas=(2, 1, 3))) == [2, 3]

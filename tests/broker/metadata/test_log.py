@@ -11,16 +11,20 @@ import pytest
 
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.opening import MetadataLogError
+from mainstem.cluster.batches import read_batches
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
+from mainstem.cluster.raft.control_records import VoterEntry, VotersRecord, control_batch
 from mainstem.cluster.records import (
     ConfigRecord,
+    FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
+from mainstem.cluster.records.versions import record_encoder
 from mainstem.cluster.snapshot import SnapshotId
 from mainstem.cluster.topics_delta import ReplayError
 from mainstem.config import BrokerConfig
@@ -209,6 +213,44 @@ def test_without_a_sound_quorum_state_the_epoch_comes_from_the_log(tmp_path: Pat
     log = open_log(tmp_path)
     assert log.image.epoch == 3
     log.close()
+
+
+def test_with_other_voters_an_unreadable_quorum_state_stops_the_start(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    voters = VotersRecord(voters=[VoterEntry(1, DIRECTORY_ID), VoterEntry(2, bytes(15) + b"\x07")])
+    path = tmp_path / FOLDER / FIRST_LOG
+    end = open_log(tmp_path)
+    offset = end.image.offset + 1
+    end.close()
+    with path.open("ab") as file:
+        file.write(control_batch([voters], base_offset=offset, epoch=2, timestamp_ms=5))
+    (tmp_path / FOLDER / "quorum-state").write_bytes(b"nonsense")
+    with pytest.raises(MetadataLogError, match=r"may have voted: with the voters \[2\]"):
+        open_log(tmp_path)
+
+
+def test_records_are_written_as_the_finalized_metadata_version_says(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, [FeatureLevelRecord("metadata.version", 14)])
+    topic_id = b"\x11" * 16
+    created = [TopicRecord("t", topic_id), PartitionRecord(0, topic_id, [1], [1], directories=[DIRECTORY_ID])]
+    append(log, created)
+    before = content(log.image)
+    assert log.image.topics_by_name["t"].partitions[0].directories == (bytes(16),), "nobody can read of it"
+    snapshot(log)
+    log.close()
+    log = open_log(tmp_path)
+    assert content(log.image) == before
+    log.close()
+    data = b"".join(path.read_bytes() for path in sorted((tmp_path / FOLDER).glob("*.log")))
+    values = [
+        bytes(record.value or b"")
+        for _, control, found in read_batches(data)
+        for record in found
+        if not control
+    ]
+    assert record_encoder(14)(created[1]) in values
+    assert record_encoder(30)(created[1]) not in values
 
 
 def test_an_epoch_is_not_used_again_when_the_log_lost_it(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def _describe(ctx: RequestContext, request: MetadataRequest, topic: TopicImage) 
                 leader_epoch=part.leader_epoch,
                 replica_nodes=list(part.replicas),
                 isr_nodes=list(part.isr),
-                offline_replicas=ctx.node.replicas.offline(topic.name, part.partition),
+                offline_replicas=ctx.node.offline_replicas(topic.name, part),
             )
         )
     if request.include_topic_authorized_operations:

@@ -97,5 +97,5 @@ def _partition(
         isr_nodes=list(part.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=ctx.node.replicas.offline(topic, part.partition),
+        offline_replicas=ctx.node.offline_replicas(topic, part),
     )

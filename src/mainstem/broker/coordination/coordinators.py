@@ -13,6 +13,7 @@ from mainstem.broker.coordination.shell import CoordinatorShell
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Fail, Gather, Pending
+from mainstem.cluster.placement import internal_replication_factor
 from mainstem.config.tables.topic import SEGMENT_BYTES_MIN
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.machine import ConfiguredMachine
@@ -97,9 +98,11 @@ class Coordinators(ABC, Generic[M]):
         """The id of the node that coordinates it; -1 when there is none now."""
         index = self.partition_of(key)
         part = self._node.image.partition(self.topic, index)
-        if part is None or part.leader in self._node.replicas.offline(self.topic, index):
+        if part is None:
             return -1
-        if part.leader == self._node.node_id and index not in self.shell.partitions:
+        if part.leader == self._node.node_id and (
+            self._node.replicas.is_offline(self.topic, index) or index not in self.shell.partitions
+        ):
             return -1
         return part.leader
 
@@ -108,8 +111,11 @@ class Coordinators(ABC, Generic[M]):
         if self.topic in self._node.image.topics_by_name:
             return
         config = self._node.config
-        # A cluster of fewer nodes than the setting asks for gets as many replicas as it can have.
-        factor = min(config.get(f"{self._settings}.replication.factor"), len(self._node.image.brokers))
+        factor = internal_replication_factor(
+            config.get(f"{self._settings}.replication.factor"),
+            self._node.image.brokers.values(),
+            self._node.node_id,
+        )
         # Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups.
         asked_bytes = config.get(f"{self._settings}.segment.bytes")
         settings = {

@@ -101,14 +101,13 @@ class Replicas:
         """The partitions whose logs are in this directory."""
         return [partition for partition in self.all() if partition.log.health is health]
 
-    def offline(self, topic: str, index: int) -> list[int]:
-        """The replicas of a partition that cannot be used because their disk failed or has no room."""
+    def is_offline(self, topic: str, index: int) -> bool:
+        """Whether this node's replica cannot be used because its disk failed or has no room."""
         partitions = self._by_name.get(topic)
         if partitions is None or index >= len(partitions):
-            return []
+            return False
         partition = partitions[index]
-        is_offline = partition is None or partition.log.health.failure is not None
-        return [self._node_id] if is_offline else []
+        return partition is None or partition.log.health.failure is not None
 
     @property
     def unmade(self) -> list[UnmadeLog]:

@@ -19,10 +19,12 @@ from msgspec import Struct
 from mainstem.broker.metadata.snapshots import SnapshotStore, SnapshotWriter
 from mainstem.cluster.batches import BATCH_BYTES_MAX, metadata_batches
 from mainstem.cluster.delta import MetadataChanges, MetadataDelta
+from mainstem.cluster.features import METADATA_VERSION_LEVEL, metadata_version
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import VotersRecord
 from mainstem.cluster.raft.quorum import Quorum
 from mainstem.cluster.records import MetadataRecord
+from mainstem.cluster.records.versions import as_written
 from mainstem.cluster.snapshot import SnapshotId, snapshot_batches, snapshot_id
 from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import KafkaError
@@ -128,11 +130,15 @@ class MetadataLog:
         if not records:
             raise ValueError("a change needs records")
         base_offset, now_ms = self._log.log_end_offset, self._now_ms()
+        level = metadata_version(self.pending_image)
+        if level < METADATA_VERSION_LEVEL:
+            records = as_written(records, level)
         data, end_offset = metadata_batches(
             records,
             base_offset=base_offset,
             epoch=self.quorum.epoch,
             timestamp_ms=now_ms,
+            metadata_version=level,
             bytes_max=min(BATCH_BYTES_MAX, self._log.config.segment_bytes),
         )
         # Replayed before it is written: what cannot be replayed must never be in the log.

@@ -13,7 +13,12 @@ from msgspec import Struct
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.snapshots import SnapshotStore, write_file
 from mainstem.cluster.batches import metadata_batches
-from mainstem.cluster.features import KRAFT_VERSION_LEVEL, METADATA_VERSION, bootstrap_records
+from mainstem.cluster.features import (
+    KRAFT_VERSION_LEVEL,
+    METADATA_VERSION,
+    bootstrap_records,
+    metadata_version,
+)
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import (
     ControlRecord,
@@ -87,7 +92,7 @@ def open_metadata_log(
         _format_if_new(directory, folder, voters, now_ms())
         loaded = _load(folder, cluster_id, config, health or DirectoryHealth(directory), now_ms())
         log, replayer = loaded.log, loaded.replayer
-        stored = _read_quorum_state(folder)
+        stored = _read_quorum_state(folder, _peers(node_id, replayer.voters))
         quorum = Quorum(node_id, (node_id,), stored, log.leader_epochs.latest_epoch, log.log_end_offset)
         for effect in quorum.start():
             _perform(effect, folder, log, replayer, voters, now_ms())
@@ -208,13 +213,23 @@ def _log_config(config: BrokerConfig) -> LogConfig:
     )
 
 
-def _read_quorum_state(folder: Path) -> QuorumState:
+def _peers(node_id: int, voters: VotersRecord | None) -> list[int]:
+    """The other voters, as far as the log says."""
+    return [voter.voter_id for voter in (voters.voters if voters else ()) if voter.voter_id != node_id]
+
+
+def _read_quorum_state(folder: Path, peers: list[int]) -> QuorumState:
     path = folder / QUORUM_STATE_FILE
     try:
         return decode_quorum_state(path.read_bytes())
     except FileNotFoundError:
         return QuorumState()
     except ProtocolError as error:
+        if peers:
+            raise MetadataLogError(
+                f"{path} cannot be read ({error}), and this node may have voted: with the voters {peers} it "
+                "must not vote again in the same epoch; restore the file, or begin with an empty directory"
+            ) from error
         # Alone in the quorum, the epochs in the log are enough; there was nobody else to vote for.
         logger.error("%s is ignored: %s", path, error)
         return QuorumState()
@@ -250,7 +265,13 @@ def _complete(log: Log, replayer: Replayer, epoch: int, now_ms: int) -> None:
 
 
 def _append_records(log: Log, replayer: Replayer, records: Sequence[object], epoch: int, now_ms: int) -> None:
-    data, _ = metadata_batches(records, base_offset=log.log_end_offset, epoch=epoch, timestamp_ms=now_ms)
+    data, _ = metadata_batches(
+        records,
+        base_offset=log.log_end_offset,
+        epoch=epoch,
+        timestamp_ms=now_ms,
+        metadata_version=metadata_version(replayer.image),
+    )
     _append(log, replayer, data, now_ms)
 
 

@@ -67,12 +67,13 @@ _BY_KEY: dict[int, tuple[type, VersionRange]] = {
 }
 
 
-def _prefix(cls: type, version: int) -> bytes:
+def frame_prefix(cls: type, version: int) -> bytes:
+    """What stands before the body."""
     return write_uvarint(FRAME_VERSION) + write_uvarint(_record_key(cls)) + write_uvarint(version)
 
 
 _NEWEST: dict[type, tuple[int, bytes]] = {
-    cls: (versions_of(cls).last, _prefix(cls, versions_of(cls).last)) for cls in RECORD_CLASSES
+    cls: (versions_of(cls).last, frame_prefix(cls, versions_of(cls).last)) for cls in RECORD_CLASSES
 }
 
 
@@ -82,7 +83,7 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     if version is None:
         version, prefix = _NEWEST[cls]
     else:
-        prefix = _prefix(cls, version)
+        prefix = frame_prefix(cls, version)
     return prefix + codec.encode(record, version)
 
 
