@@ -1,66 +1,46 @@
 """The repository keeps the rules of the house, and the checkers of these rules catch what they are for."""
 
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support import tidy
+from tests.support.repository import ROOT, files
 
-ROOT = Path(__file__).parents[1]
 # What gives the rest of the broker its time, its randomness and its child processes.
 PROVIDERS = ("clock", "randomness", "processes", "slices")
 Checker = Callable[[str, str], Iterator[str]]
 _WHY = '"""A file. Long on purpose: it is one idea."""\n'
 
 
-def _files(*patterns: str) -> dict[str, str]:
-    """The texts of the files that belong to the repository, by path; binary ones left out."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    texts: dict[str, str] = {}
-    for name in listed.stdout.splitlines():
-        try:
-            texts[name] = (ROOT / name).read_text()
-        except (UnicodeDecodeError, FileNotFoundError):
-            continue
-    return texts
-
-
-def _complaints(checker: Checker, files: dict[str, str]) -> list[str]:
-    return [complaint for path, text in files.items() for complaint in checker(path, text)]
+def _complaints(checker: Checker, texts: dict[str, str]) -> list[str]:
+    return [complaint for path, text in texts.items() for complaint in checker(path, text)]
 
 
 @pytest.mark.parametrize("checker", [tidy.long_files, tidy.long_functions, tidy.missing_docstrings])
 def test_python_files_are_short_and_say_what_they_are_for(checker: Checker) -> None:
-    files = _files("src/*.py", "tests/*.py", "bench/*.py")
-    assert len(files) > 5
-    assert _complaints(checker, files) == []
+    texts = files("src/*.py", "tests/*.py", "bench/*.py")
+    assert len(texts) > 5
+    assert _complaints(checker, texts) == []
 
 
 @pytest.mark.parametrize("checker", [tidy.unfinished_work, tidy.machine_paths, tidy.registry_hosts])
 def test_files_speak_of_the_product_only(checker: Checker) -> None:
-    assert _complaints(checker, _files()) == []
+    assert _complaints(checker, files()) == []
 
 
 def test_the_broker_is_handed_time_randomness_threads_and_processes() -> None:
     folders = [f"src/mainstem/{name}/*.py" for name in ("broker", "cluster", "coordinator", "replication")]
-    files = _files(*folders)
+    texts = files(*folders)
     for name in PROVIDERS:
-        assert files.pop(f"src/mainstem/broker/{name}.py"), "a provider that is not needed is not listed"
-    assert len(files) > 100
-    assert _complaints(tidy.reaches_around, files) == []
+        assert texts.pop(f"src/mainstem/broker/{name}.py"), "a provider that is not needed is not listed"
+    assert len(texts) > 100
+    assert _complaints(tidy.reaches_around, texts) == []
 
 
 def test_every_module_is_used() -> None:
-    sources = {_module_name(path): text for path, text in _files("src/*.py").items()}
+    sources = {_module_name(path): text for path, text in files("src/*.py").items()}
     entry_points = [
         "mainstem.__main__",
         "mainstem.cli.main",

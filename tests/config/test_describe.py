@@ -156,7 +156,7 @@ def test_every_public_setting_is_described_and_no_internal_one() -> None:
 
 def test_plain_defaults_are_their_own_synonym() -> None:
     for entry in describe_broker(BrokerConfig()):
-        assert entry.is_default
+        assert entry.source == ConfigSource.DEFAULT_CONFIG
         if entry.value is not None and entry.name != "broker.id":
             assert [(s.name, s.value) for s in entry.synonyms] == [(entry.name, entry.value)]
 

@@ -6,14 +6,13 @@ from mainstem.records.batch import HEADER_SIZE, crc_is_valid, read_header
 from mainstem.records.control import (
     ControlType,
     EndTxnMarker,
-    build_control_batch,
     build_marker,
     control_key,
     control_type_of,
-    end_txn_value,
     read_marker,
 )
 from mainstem.records.record import Record, assemble, build_batch
+from tests.support.control_batches import build_control_batch, end_txn_value
 
 
 @pytest.mark.parametrize("commit", [True, False])

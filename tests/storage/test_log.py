@@ -9,7 +9,7 @@ from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import COMPRESSION_MASK, read_header
 from mainstem.records.compression import Codec
-from mainstem.records.control import ControlType, build_control_batch
+from mainstem.records.control import ControlType
 from mainstem.records.record import iter_records
 from mainstem.storage.log import Origin
 from tests.storage.log_helpers import (
@@ -22,6 +22,7 @@ from tests.storage.log_helpers import (
     read_batches,
     read_values,
 )
+from tests.support.control_batches import build_control_batch
 
 
 def test_offsets_follow_each_other(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def test_a_read_ends_with_a_whole_batch(tmp_path: Path) -> None:
 def test_without_min_one_message_a_large_first_batch_is_withheld(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, 1, value=bytes(5000))
-    assert log.read(0, 100, min_one_message=False).first_batch_incomplete
     assert log.read(0, 100, min_one_message=False).records is None
     assert log.read(0, 100).size == log.size
     assert log.read(0, 0).size == log.size

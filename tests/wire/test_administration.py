@@ -111,7 +111,7 @@ def test_waiting_is_told_with_what_for(target: Target) -> None:
         Cluster(options, lambda *waiting: told.append(waiting)) as cluster,
         pytest.raises(KafkaRefusal, match="still loading"),
     ):
-        cluster.at_any_broker(refuse)
+        cluster.at_broker(min(cluster.brokers()), refuse)
     assert {str(problem) for problem, _ in told} == {
         "ask: COORDINATOR_LOAD_IN_PROGRESS: The coordinator is still loading its state."
     }

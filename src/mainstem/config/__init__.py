@@ -5,10 +5,9 @@ Mainstem.
 """
 
 from mainstem.config.broker_config import BrokerConfig
-from mainstem.config.definition import ConfigError, ConfigSource, ConfigType, Setting, UpdateMode
+from mainstem.config.definition import ConfigError, ConfigSource, ConfigType
 from mainstem.config.describe import (
     ConfigEntry,
-    ConfigSynonym,
     describe_broker,
     describe_cluster_default,
     describe_group,
@@ -25,7 +24,7 @@ from mainstem.config.group import group_values, validate_group_configs
 from mainstem.config.listeners import Listener, parse_listeners
 from mainstem.config.log_config import LogConfig
 from mainstem.config.properties import load_properties, parse_properties
-from mainstem.config.resolve import canonical_broker_name, resolve
+from mainstem.config.resolve import resolve
 from mainstem.config.rules import per_ip_overrides
 from mainstem.config.topic import (
     append_to_list,
@@ -41,14 +40,10 @@ __all__ = [
     "ConfigEntry",
     "ConfigError",
     "ConfigSource",
-    "ConfigSynonym",
     "ConfigType",
     "Listener",
     "LogConfig",
-    "Setting",
-    "UpdateMode",
     "append_to_list",
-    "canonical_broker_name",
     "canonical_topic_name",
     "describe_broker",
     "describe_cluster_default",

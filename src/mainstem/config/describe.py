@@ -42,10 +42,6 @@ class ConfigEntry(Struct, frozen=True):
     synonyms: tuple[ConfigSynonym, ...]
     doc: str | None
 
-    @property
-    def is_default(self) -> bool:
-        return self.source == ConfigSource.DEFAULT_CONFIG
-
 
 def is_acted_on(scope: str, name: str) -> bool:
     """Whether Mainstem does what this setting of a topic, group or broker asks for."""

@@ -66,7 +66,7 @@ class Timers:
         self._heap.clear()
 
     def next_deadline(self) -> int | None:
-        """When `run_due` should be called at the latest. Nothing may be due then: a deadline has moved."""
+        """When `run_next` should be called at the latest. Nothing may be due then: a deadline has moved."""
         heap, timers = self._heap, self._timers
         while heap:
             queued_ms, _, key = heap[0]
@@ -75,11 +75,6 @@ class Timers:
                 return queued_ms
             heappop(heap)
         return None
-
-    def run_due(self, now_ms: int) -> None:
-        """Call those whose deadline has come, in the order of their deadlines."""
-        while self.run_next(now_ms):
-            pass
 
     def run_next(self, now_ms: int) -> bool:
         """Call the first one whose deadline has come; False when there is none."""

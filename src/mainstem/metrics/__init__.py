@@ -3,7 +3,7 @@
 At the bottom of the house, so that the storage, the broker and the pipeline may all use it.
 """
 
-from mainstem.metrics.exposition import CONTENT_TYPE, Exposition, Family, label, sample_value
+from mainstem.metrics.exposition import CONTENT_TYPE, Exposition, Family, label
 from mainstem.metrics.histogram import TimeHistogram, add_histogram
 
 __all__ = [
@@ -13,5 +13,4 @@ __all__ = [
     "TimeHistogram",
     "add_histogram",
     "label",
-    "sample_value",
 ]

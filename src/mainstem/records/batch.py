@@ -19,9 +19,7 @@ assert HEADER_SIZE == 61
 # `batch_length` counts what follows it, so a batch occupies this many bytes more.
 LOG_OVERHEAD = 12
 
-BASE_OFFSET_POSITION = 0
 LENGTH_POSITION = 8
-LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21  # the CRC covers everything from here to the end
@@ -30,7 +28,6 @@ BASE_TIMESTAMP_POSITION = 27
 MAX_TIMESTAMP_POSITION = 35
 PRODUCER_ID_POSITION = 43
 PRODUCER_EPOCH_POSITION = 51
-BASE_SEQUENCE_POSITION = 53
 RECORD_COUNT_POSITION = 57
 
 MAGIC = 2
@@ -152,11 +149,6 @@ def iter_headers(buf: Buffer) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield pos, header
         pos += header.size
-
-
-def set_offset_and_epoch(buf: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the fields that the CRC does not cover."""
-    PREFIX.pack_into(buf, pos, base_offset, _LENGTH.unpack_from(buf, pos + LENGTH_POSITION)[0], leader_epoch)
 
 
 def set_crc(buf: bytearray | memoryview, pos: int = 0) -> None:

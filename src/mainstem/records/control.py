@@ -21,7 +21,7 @@ from mainstem.records.batch import (
     Buffer,
     set_crc,
 )
-from mainstem.records.record import Record, RecordError, build_batch, iter_records
+from mainstem.records.record import RecordError, iter_records
 
 _KEY = struct.Struct(">hh")
 _END_TXN = struct.Struct(">hi")
@@ -57,11 +57,6 @@ def control_type_of(key: bytes | None) -> ControlType | None:
     if version < 0 or code not in ControlType._value2member_map_:
         return None
     return ControlType(code)
-
-
-def end_txn_value(coordinator_epoch: int) -> bytes:
-    """The value of a COMMIT or ABORT marker."""
-    return _END_TXN.pack(0, coordinator_epoch)
 
 
 class EndTxnMarker(NamedTuple):
@@ -113,27 +108,3 @@ def _marker_batch(
     )  # fmt: skip
     set_crc(batch)
     return batch
-
-
-def build_control_batch(
-    control_type: ControlType,
-    value: bytes,
-    *,
-    base_offset: int = 0,
-    leader_epoch: int = -1,
-    timestamp_ms: int,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-) -> bytearray:
-    """A batch with one control record. Transaction markers are also marked transactional."""
-    attributes = CONTROL_MASK
-    if control_type in (ControlType.ABORT, ControlType.COMMIT):
-        attributes |= TRANSACTIONAL_MASK
-    return build_batch(
-        [Record(0, timestamp_ms, control_key(control_type), value, ())],
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        attributes=attributes,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-    )

@@ -36,11 +36,6 @@ class LogDirUnusableError(LogDirInvalidError):
     """The file system refuses a log directory. It is offline, and the broker goes on with the others."""
 
 
-def is_no_room(error: OSError) -> bool:
-    """Whether the error says that space ran out, as opposed to a disk that cannot be trusted any more."""
-    return error.errno in _NO_ROOM
-
-
 def is_passing(error: OSError) -> bool:
     """Whether the log may go on after this error once its cause is gone."""
     return error.errno in _NO_ROOM or error.errno in _NO_HANDLES

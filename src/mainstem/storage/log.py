@@ -463,10 +463,6 @@ class Log:
 
     # ---- flushing
 
-    def flush_is_due(self, now_ms: int) -> bool:
-        """Whether `flush.ms` has passed over batches that are not on disk for sure."""
-        return self.flushes.is_due(self.log_end_offset, now_ms)
-
     def flush_begin(self) -> FlushWork:
         """What an fsync up to the current end takes. `run` it anywhere, then `flush_end`."""
         return plan_flush(self)

@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 
 EMPTY = ReadResult(None, 0)
-_TOO_SMALL = ReadResult(None, 0, True)
 
 
 def read(
@@ -77,11 +76,11 @@ def _read(log: "Log", offset: int, max_bytes: int, max_offset: int, min_one_mess
         end, next_offset = segment.boundary_before(position, position + max(max_bytes, 0))
         if end == position:
             if not min_one_message:
-                return _TOO_SMALL
+                return EMPTY
             end, next_offset = _first_batch_end(segment, position)
     segment.remember(next_offset, end)
     length = end - position
-    return ReadResult(FileRange(segment.file(), position, length), length, False, next_offset)
+    return ReadResult(FileRange(segment.file(), position, length), length, next_offset)
 
 
 def _first_batch_end(segment: Segment, position: int) -> tuple[int, int]:

@@ -55,13 +55,10 @@ _SEGMENT_NAME_LENGTH = 20 + len(LOG_SUFFIX)
 
 
 class RecoveryReport(Struct):
-    """What a recovery found: the end of the log, who produced into it, and what was lost to damage."""
+    """What a recovery found: the end of the log, and who produced into it."""
 
     log_end_offset: int
     producer_state: ProducerState
-    scanned_segments: int = 0
-    truncated_bytes: int = 0
-    removed_segments: int = 0
 
 
 def list_segments(
@@ -148,7 +145,6 @@ class _Recovery:
 
     def _scan(self, segment: Segment) -> bool:
         """Check one segment; False when it was damaged and is now shorter."""
-        self._report.scanned_segments += 1
         self._report.log_end_offset = max(self._report.log_end_offset, segment.base_offset)
         builder = IndexBuilder(segment.base_offset, self._index_interval_bytes)
         aborted: list[AbortedTransaction] = []
@@ -197,7 +193,6 @@ class _Recovery:
         os.ftruncate(handle.fd, error.position)
         os.fsync(handle.fd)
         segment.size = error.position
-        self._report.truncated_bytes += lost
 
     def _remove_segments(self, segments: list[Segment]) -> None:
         """What follows a damaged batch cannot be kept: offsets must not have holes of unknown content."""
@@ -207,8 +202,6 @@ class _Recovery:
                 segment.path(LOG_SUFFIX), segment.size,
                 extra=about(folder=self._directory, offset=segment.base_offset, cause="damage before it"),
             )  # fmt: skip
-            self._report.removed_segments += 1
-            self._report.truncated_bytes += segment.size
             segment.close()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, LOG_SUFFIX):
                 remove_path(segment.path(suffix))

@@ -18,11 +18,8 @@ class AppendResult(Struct, gc=False):
 
 
 class ReadResult(Struct, gc=False):
-    """Batches to send. `first_batch_incomplete`: there is one, but the limit was too small for it. All of
-    them are before `next_offset`.
-    """
+    """Batches to send, all of them before `next_offset`."""
 
     records: FileRange | None
     size: int
-    first_batch_incomplete: bool = False
     next_offset: int = -1

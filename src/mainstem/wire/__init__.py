@@ -14,7 +14,6 @@ from mainstem.wire.cluster import Cluster
 from mainstem.wire.configs import (
     ConfigResource,
     DescribedSetting,
-    SettingLayer,
     broker_resource,
     group_resource,
     topic_resource,
@@ -33,11 +32,11 @@ from mainstem.wire.errors import (
     UnsupportedOption,
     WireError,
 )
-from mainstem.wire.fetching import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from mainstem.wire.fetching import READ_COMMITTED, Fetched
 from mainstem.wire.group_offsets import CommittedOffset
 from mainstem.wire.kafka_options import from_kafka_options
-from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
-from mainstem.wire.metadata import PartitionMetadata, TopicMetadata
+from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from mainstem.wire.metadata import TopicMetadata
 from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
 from mainstem.wire.stream import FetchStream
 from mainstem.wire.topics import CreatedTopic, NewTopic
@@ -48,7 +47,6 @@ __all__ = [
     "LATEST",
     "MAX_TIMESTAMP",
     "READ_COMMITTED",
-    "READ_UNCOMMITTED",
     "ClientOptions",
     "Cluster",
     "CommittedOffset",
@@ -61,17 +59,14 @@ __all__ = [
     "Fetched",
     "InvalidOption",
     "KafkaRefusal",
-    "ListedOffset",
     "NewTopic",
     "NoBrokerAnswers",
     "NoProgress",
     "NotServed",
     "OffsetOutOfRange",
-    "PartitionMetadata",
     "ProducerIdentity",
     "SaslOptions",
     "SecurityError",
-    "SettingLayer",
     "TlsOptions",
     "TopicGone",
     "TopicMetadata",

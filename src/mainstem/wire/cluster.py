@@ -154,10 +154,6 @@ class Cluster:
             return self._transactions.init_producer_id(transactional_id, transaction_timeout_ms, current)
         return self._retried(lambda: idempotent_producer(self._brokers.any_connection(), current))
 
-    def add_offsets_to_txn(self, transactional_id: str, producer: ProducerIdentity, group: str) -> None:
-        """Announce offsets of a group. `txn_offset_commit` does it by itself where it is needed."""
-        self._transactions.add_offsets(transactional_id, producer, group)
-
     def txn_offset_commit(
         self,
         transactional_id: str,
@@ -195,10 +191,6 @@ class Cluster:
     def call(self, node_id: int, request: Any, version_max: int | None = None) -> Any:
         """A request of any kind to one broker, without retries."""
         return self._brokers.connection(node_id).call(request, version_max=version_max)
-
-    def at_any_broker(self, ask: Callable[[Connection], Answer]) -> Answer:
-        """Call `ask` with a connection to some broker, again while what it raises passes."""
-        return self._retried(lambda: ask(self._brokers.any_connection()))
 
     def at_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
         """Call `ask` with the connection to this broker, again while what it raises passes."""

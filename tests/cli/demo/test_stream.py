@@ -5,8 +5,10 @@ import json
 
 import pytest
 
-from mainstem.cli.demo.stream import JOIN_WINDOW_S, ORDERS, PAYMENTS, SLICE_S, Record, Stream
+from mainstem.cli.demo.stream import ORDERS, PAYMENTS, SLICE_S, Record, Stream
 
+# How far apart an order and its payment may be in the demo's join.
+JOIN_WINDOW_S = 10.0
 START = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
 
 

@@ -12,12 +12,13 @@ from mainstem.cluster.records import FeatureLevelRecord
 from mainstem.cluster.records.framing import encode_record
 from mainstem.records.batch import read_header
 from mainstem.records.compression import Codec
-from mainstem.records.control import ControlType, build_control_batch, end_txn_value
+from mainstem.records.control import ControlType
 from mainstem.records.record import Record, build_batch
 from mainstem.storage.files.checkpoints import RECOVERY_POINTS, write_offsets, write_partition_metadata
 from mainstem.storage.producers.producer_state import ProducerState, write_snapshot
 from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
 from tests.cli.command import run_command
+from tests.support.control_batches import build_control_batch, end_txn_value
 
 TIME_MS = 1_800_000_000_000
 SEGMENT_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")

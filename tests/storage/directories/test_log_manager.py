@@ -39,7 +39,7 @@ def test_logs_come_back_after_a_clean_stop(tmp_path: Path) -> None:
     assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
 
     logs = loaded(tmp_path, retention_ms=7)
-    assert logs.was_clean
+    assert all(log_dir.clean for log_dir in logs.dirs)
     assert logs.dirs[0].broker_epoch == 9
     assert len(logs) == 2
     again = logs.get("orders", 0)
@@ -56,7 +56,7 @@ def test_the_marker_is_gone_while_the_node_runs(tmp_path: Path) -> None:
     logs = loaded(tmp_path)
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     logs.close(clean=False)
-    assert not loaded(tmp_path).was_clean
+    assert not any(log_dir.clean for log_dir in loaded(tmp_path).dirs)
 
 
 def test_a_crash_loses_nothing_that_was_written(tmp_path: Path) -> None:

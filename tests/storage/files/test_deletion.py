@@ -7,10 +7,9 @@ from mainstem.storage.files.deletion import DeletionQueue, remove_path
 
 def test_paths_are_due_in_their_order_and_in_portions() -> None:
     queue = DeletionQueue()
-    assert queue.next_due_ms is None
+    assert len(queue) == 0
     for path, due_ms in (("c", 30), ("a", 10), ("b", 20)):
         queue.add(path, due_ms)
-    assert queue.next_due_ms == 10
     assert queue.take_due(9, 10) == []
     assert queue.take_due(25, 1) == ["a"]
     assert queue.take_due(25, 10) == ["b"]

@@ -9,7 +9,6 @@ import pytest
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import (
     ATTRIBUTES_POSITION,
-    BASE_SEQUENCE_POSITION,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     HEADER_SIZE,
@@ -25,6 +24,7 @@ from mainstem.records.record import Record, assemble, build_batch
 from mainstem.storage.errors import InvalidRecordError
 from tests.storage.log_helpers import NOW_MS, batch, open_log
 
+BASE_SEQUENCE_POSITION = 53
 DAY_MS = 86_400_000
 
 

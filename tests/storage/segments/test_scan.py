@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.records.batch import set_offset_and_epoch
 from mainstem.storage.segments.scan import (
     CorruptSegmentError,
     base_offset_at,
@@ -26,9 +25,7 @@ def segment(tmp_path: Path) -> Iterator[tuple[int, list[int]]]:
     positions = [0]
     data = bytearray()
     for number, size in enumerate(SIZES):
-        piece = batch(2, value=bytes(size))
-        set_offset_and_epoch(piece, 0, number * 2, 0)
-        data += piece
+        data += batch(2, value=bytes(size), base_offset=number * 2, leader_epoch=0)
         positions.append(len(data))
     path = tmp_path / "0.log"
     path.write_bytes(data)

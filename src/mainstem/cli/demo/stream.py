@@ -19,7 +19,6 @@ ORDERS = "orders"
 PAYMENTS = "payments"
 
 # The same as in demo_pipeline.yaml: so long an order waits for its payment.
-JOIN_WINDOW_S = 10.0
 _IN_TIME_S = (0.2, 6.0)
 _TOO_LATE_S = (12.0, 16.0)
 _LATE_SHARE = 0.05

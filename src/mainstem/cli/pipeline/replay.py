@@ -89,7 +89,6 @@ class _Replay:
         self._record_bytes_max = record_bytes_max
         self._positions: dict[int, int] = {}
         self._partitions: dict[str, int] = {}
-        self._skipped = 0
 
     def run(self, *, to: str | None, limit: int | None, dry_run: bool, again: bool) -> None:
         with self._target.connect() as cluster:
@@ -152,7 +151,6 @@ class _Replay:
             if message.offset() + 1 >= self._ends[partition]:
                 waiting.discard(partition)
             if dead_letter is None or dead_letter.pipeline != self._pipeline:
-                self._skipped += 1
                 continue
             given += 1
             yield message, dead_letter

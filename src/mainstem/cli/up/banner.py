@@ -11,8 +11,6 @@ from pathlib import Path
 from mainstem import __version__
 from mainstem.cli.command_name import command_name
 
-READY_PREFIX = "mainstem ready "
-
 
 def ready_line(
     bootstrap: str, node_id: int, cluster_id: str, data_dir: str, metrics_url: str | None = None
@@ -21,17 +19,9 @@ def ready_line(
     Before it, `metrics=URL` when there is a metrics port.
     """
     metrics = f" metrics={metrics_url}" if metrics_url is not None else ""
-    return f"{READY_PREFIX}bootstrap={bootstrap} node={node_id} cluster={cluster_id}{metrics} data={data_dir}"
-
-
-def parse_ready_line(line: str) -> dict[str, str] | None:
-    """The fields of a ready line, or None for any other line."""
-    if not line.startswith(READY_PREFIX):
-        return None
-    head, _, data_dir = line.strip().partition(" data=")
-    fields = dict(part.split("=", 1) for part in head.removeprefix(READY_PREFIX).split(" "))
-    fields["data"] = data_dir
-    return fields
+    return (
+        f"mainstem ready bootstrap={bootstrap} node={node_id} cluster={cluster_id}{metrics} data={data_dir}"
+    )
 
 
 def banner(bootstrap: str, data_dir: str, *, ephemeral: bool, metrics_url: str | None = None) -> str:

@@ -4,11 +4,12 @@ A group id is one group of one kind. Every kind can answer the questions of `Gro
 id whatever its kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Effects
+from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.timers import Timers
 from mainstem.coordinator.topics import Topics
 
@@ -28,6 +29,10 @@ class Group(Protocol):
     """One group of any kind, as offsets, listing and deletion see it."""
 
     group_id: str
+    rebalances: RebalanceTimes
+
+    @property
+    def members(self) -> Mapping[str, Any]: ...
 
     @property
     def kind(self) -> str:
@@ -103,10 +108,10 @@ class GroupState:
         self.group_config = group_config
         self.effects = Effects()
         self.timers = Timers()
-        self.groups: dict[str, Any] = {}
+        self.groups: dict[str, Group] = {}
         # Set when the parts are put together: makes a group for offsets that were committed without members;
         # ends it, with whoever waits in it, when it could not be written down; and serves members of the
         # classic protocol in a group of the consumer protocol.
-        self.new_simple_group: Callable[[str], Any] | None = None
+        self.new_simple_group: Callable[[str], Group] | None = None
         self.forget_group: Callable[[Any], None] | None = None
         self.classic_bridge: Any = None

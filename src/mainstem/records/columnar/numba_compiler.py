@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import llvmlite.binding
 import numba
 from numba.core import registry
 
@@ -20,7 +19,6 @@ from mainstem.records.columnar.layout import Kind, Signature
 
 # Parts that carry no types.
 _numba: Any = numba
-_llvm: Any = llvmlite.binding
 _target: Any = registry.cpu_target
 
 # What LLVM makes of loops that copy or fill.

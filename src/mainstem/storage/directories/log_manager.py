@@ -121,11 +121,6 @@ class LogManager:
         """The directories that can be used."""
         return [log_dir for log_dir in self.dirs if log_dir.health.failure is None]
 
-    @property
-    def was_clean(self) -> bool:
-        """Whether every directory was closed well before this run."""
-        return all(log_dir.clean for log_dir in self.dirs)
-
     # ---- loading, creating, deleting
 
     def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:

@@ -26,10 +26,6 @@ class DeletionQueue:
     def add(self, path: str, due_ms: int) -> None:
         heapq.heappush(self._queue, (due_ms, path))
 
-    @property
-    def next_due_ms(self) -> int | None:
-        return self._queue[0][0] if self._queue else None
-
     def take_due(self, now_ms: int, limit: int) -> list[str]:
         """At most `limit` paths whose time has come; they are the caller's to remove. A clock that was set
         back does not make anything wait longer.

@@ -93,11 +93,6 @@ class ClassicGroup:
         self.move_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
         self.pending_syncs.clear()
 
-    @property
-    def is_simple(self) -> bool:
-        """It has never had members, only offsets."""
-        return not self.protocol_type and self.phase is Phase.EMPTY and not self.pending_joins
-
     def has_all_joined(self) -> bool:
         return len(self.members) == self.awaiting_join and not self.pending_joins
 

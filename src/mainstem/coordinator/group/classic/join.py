@@ -2,7 +2,6 @@
 rebalance.
 """
 
-import logging
 from functools import partial
 from typing import Any, Final
 
@@ -18,8 +17,6 @@ from mainstem.coordinator.group.classic.static_join import rejoin_static_member
 from mainstem.coordinator.group.state import Client, GroupState
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
-
-logger = logging.getLogger(__name__)
 
 # The first version whose clients can be asked to join again with the id that they are given (KIP-394).
 _MEMBER_ID_REQUIRED: Final = 4

@@ -1,6 +1,5 @@
 """SyncGroup: the leader hands in who owns what, and everybody learns it once it is written down."""
 
-import logging
 from functools import partial
 from typing import Any
 
@@ -14,8 +13,6 @@ from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.group.state import GroupState
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode, KafkaError
-
-logger = logging.getLogger(__name__)
 
 
 class Syncs:

@@ -3,7 +3,6 @@
 `groups.py` is the way in; `reconcile.py` holds the rule that no partition ever has two owners.
 """
 
-from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.groups import ConsumerGroups
 
-__all__ = ["ConsumerGroup", "ConsumerGroups"]
+__all__ = ["ConsumerGroups"]
