@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import Any
 
-from mainstem.wire.core import Answer, Close, ConnectionCore, Effect, Ready, Send
+from mainstem.wire.core import Answer, Close, ConnectionCore, Effect, Send
 from mainstem.wire.errors import ConnectionLost, SecurityError
 from mainstem.wire.frames import ReceiveBuffer
 from mainstem.wire.mechanisms import Mechanism, mechanism_of
@@ -84,7 +84,7 @@ class Connection:
         """Send a request, in `version_max` at most."""
         self._check_open()
         effect = self._core.request(request, 0.0, math.inf, version_max=version_max, answered=answered)
-        self._carry_out([effect])
+        self._write(effect.data)
 
     def receive(self, *, timeout_s: float | None = None, buffer: ReceiveBuffer | None = None) -> Any:
         """The response to the oldest request that has none yet.
@@ -148,16 +148,13 @@ class Connection:
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case Send(data):
-                    self._write(data)
-                case Answer(message):
-                    self._answers.append(message)
-                case Ready():
-                    pass
-                case Close(error):
-                    self._socket.close()
-                    raise error
+            if isinstance(effect, Answer):
+                self._answers.append(effect.message)
+            elif isinstance(effect, Send):
+                self._write(effect.data)
+            elif isinstance(effect, Close):
+                self._socket.close()
+                raise effect.error
 
     def _write(self, data: bytes) -> None:
         try:

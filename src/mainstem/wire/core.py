@@ -124,7 +124,10 @@ class ConnectionCore:
     @property
     def deadline(self) -> float:
         """When `time_passed` has to be called at the latest."""
-        return min((request.deadline for request in self._under_way), default=math.inf)
+        under_way = self._under_way
+        if len(under_way) == 1:
+            return under_way[0].deadline
+        return min((request.deadline for request in under_way), default=math.inf)
 
     def version_of(self, api_key: int) -> int | None:
         """The newest version of this API that both sides know, or None where there is none."""
