@@ -78,10 +78,11 @@ async def test_requests_are_answered_in_their_order(broker: InProcessBroker) -> 
 
 async def test_no_connection_is_made_before_one_is_wanted(broker: InProcessBroker) -> None:
     async with peer_at(broker.port) as peer:
-        assert peer.version_of(METADATA) is None
+        await asyncio.sleep(0)  # whatever it might have begun has its turn
         assert peer._sock is None
+        assert peer._dialing is None
         await peer.call(METADATA_OF_NOTHING, timeout_s=LONG_S)
-        assert peer.version_of(METADATA) == 13
+        assert peer._sock is not None
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -7,6 +7,8 @@ import pytest
 
 from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.network.self_check import check_advertised
+from mainstem.protocol.apis.k18_api_versions import ApiVersionsResponse
+from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.wire.scripted_broker import API_VERSIONS, ScriptedBroker
 
@@ -31,8 +33,16 @@ async def test_an_address_at_which_nobody_answers_is_told(
     assert problem in caplog.text
 
 
+async def test_an_address_at_which_the_answer_is_a_refusal_is_told(broker: InProcessBroker) -> None:
+    refusal = ApiVersionsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with ScriptedBroker({API_VERSIONS: lambda _: refusal}) as other:
+        (listener,) = broker.node.bound_listeners
+        (problem,) = await check([listener._replace(advertised_port=other.port)])
+    assert "CLUSTER_AUTHORIZATION_FAILED" in problem
+
+
 async def test_an_address_at_which_something_else_answers_is_told(broker: InProcessBroker) -> None:
     with ScriptedBroker({API_VERSIONS: lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"}) as other:
         (listener,) = broker.node.bound_listeners
         (problem,) = await check([listener._replace(advertised_port=other.port)])
-    assert "that is no answer of a Kafka broker" in problem
+    assert "that is no Kafka broker: it speaks HTTP" in problem

@@ -128,10 +128,6 @@ class PeerConnection:
         self.request(request, settle, timeout_s=timeout_s, version_max=version_max)
         return await answered
 
-    def version_of(self, api_key: int) -> int | None:
-        """The version in which the peer would be asked, or None while that is not known."""
-        return self._core.version_of(api_key) if self._core is not None else None
-
     def close(self) -> None:
         """Fail whatever has no answer, for good."""
         if self._state is _State.CLOSED:

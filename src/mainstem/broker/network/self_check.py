@@ -13,7 +13,7 @@ from mainstem.broker.network.listener import BoundListener
 
 logger = logging.getLogger(__name__)
 
-_ANSWER_SECONDS_MAX = 3.0
+_ANSWER_SECONDS_MAX = 10.0
 
 
 async def check_advertised(
@@ -23,7 +23,7 @@ async def check_advertised(
     # Not at import: the node serves its clients first.
     from mainstem.broker.network.peers import PeerConnection, PeerOptions
     from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest
-    from mainstem.wire.errors import ConnectionLost
+    from mainstem.wire.errors import ConnectionLost, WireError
 
     problems = []
     for listener in listeners:
@@ -31,10 +31,11 @@ async def check_advertised(
         peer = PeerConnection(loop, address, PeerOptions(), fraction)
         try:
             await peer.call(ApiVersionsRequest("mainstem", "self-check"), timeout_s=_ANSWER_SECONDS_MAX)
-        except ConnectionLost as error:
+        except WireError as error:
+            reason = error.problem if isinstance(error, ConnectionLost) else error
             problems.append(
                 f"clients are told to connect to {peer.address}, but this machine itself cannot "
-                f"({error.problem}); set advertised.listeners={listener.name}://HOST:PORT to an address that "
+                f"({reason}); set advertised.listeners={listener.name}://HOST:PORT to an address that "
                 "clients can reach"
             )
         finally:
