@@ -15,7 +15,7 @@ import typer
 
 from mainstem import __version__
 from mainstem.cli.errors import CommandError, report
-from mainstem.cli.rendering import examples
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.up.options import OPTION_SPECS, OptionSpec, UpOptions, checked
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]

@@ -5,11 +5,11 @@ import io
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from mainstem.cli.clusters.librdkafka import ConnectionNotice, consumer_client
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.consume import reader as reading
 from mainstem.cli.consume.reader import Reader
 from mainstem.cli.errors import CommandError
-from mainstem.cli.librdkafka import ConnectionNotice, consumer_client
-from mainstem.cli.target import Target
 from mainstem.testing import Broker
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.groups.description import describe_groups
-from mainstem.cli.target import Target
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from mainstem.protocol.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from mainstem.testing import Broker

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mainstem.cli.units import size_text
+from mainstem.cli.output.units import size_text
 from mainstem.testing import Broker
 from tests.cli.conftest import Mainstem
 from tests.support.target import unique_name

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.message_json import OutgoingMessage
-from mainstem.cli.pairs import parse_pairs, unescape
+from mainstem.cli.output.message_json import OutgoingMessage
 from mainstem.cli.produce.input import InputRules, read_messages
+from mainstem.cli.typed.pairs import parse_pairs, unescape
 
 
 def read(data: bytes, **changes: Any) -> list[OutgoingMessage]:

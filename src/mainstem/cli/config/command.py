@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from mainstem.cli.clusters.existing import no_such_broker
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.config.show import (
     declared,
     declared_json,
@@ -23,12 +25,11 @@ from mainstem.cli.config.show import (
     value_text,
 )
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import no_such_broker
-from mainstem.cli.pairs import parse_pairs
-from mainstem.cli.rendering import examples, print_json
+from mainstem.cli.output.rendering import examples, print_json
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
 from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
+from mainstem.cli.typed.options import Json
+from mainstem.cli.typed.pairs import parse_pairs
 from mainstem.config.definition import ConfigSource
 from mainstem.config.tables import TOPIC_SETTINGS
 from mainstem.nearest import suggestion
@@ -54,7 +55,6 @@ AllBrokers = Annotated[
     bool, typer.Option("--all-brokers", metavar="", help="Those that hold for every broker without its own.")
 ]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="One or more settings.")]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a script.")]
 Ignored = Annotated[
     bool, typer.Option("--not-acted-on", metavar="", help="Only those that Mainstem does not act on.")
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mainstem.cli.rendering import print_table
+from mainstem.cli.output.rendering import print_table
 from mainstem.config.definition import NOT_ACTED_ON, ConfigSource, ConfigType, Scope, Setting, UpdateMode
 from mainstem.config.tables import BROKER_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from mainstem.wire import DescribedSetting

@@ -13,16 +13,16 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from mainstem.cli.clusters.existing import existing_topic, no_such_partition
+from mainstem.cli.clusters.librdkafka import END_WAIT_MS, ConnectionNotice, consumer_client
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.consume.format import Formatter, formatter
 from mainstem.cli.consume.group import GroupOptions, GroupReader, Stop
 from mainstem.cli.consume.reader import Reader
 from mainstem.cli.consume.start import Start, parse_start, starting_positions
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import existing_topic, no_such_partition
-from mainstem.cli.librdkafka import END_WAIT_MS, ConnectionNotice, consumer_client
-from mainstem.cli.numbers import INT64_MAX
-from mainstem.cli.rendering import examples
-from mainstem.cli.target import Target, takes_target
+from mainstem.cli.output.rendering import examples
+from mainstem.cli.typed.numbers import INT64_MAX
 
 EXAMPLES = examples(
     "mainstem consume greetings --from-beginning",

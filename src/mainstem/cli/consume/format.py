@@ -10,10 +10,10 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from mainstem.cli import message_json
 from mainstem.cli.errors import CommandError
-from mainstem.cli.message_json import Headers
-from mainstem.cli.times import iso_time
+from mainstem.cli.output import message_json
+from mainstem.cli.output.message_json import Headers
+from mainstem.cli.typed.times import iso_time
 
 Formatter = Callable[[Message], bytes]
 

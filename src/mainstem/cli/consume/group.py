@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from mainstem.cli.clusters.librdkafka import ConnectionNotice
+from mainstem.cli.clusters.librdkafka import explain as explain_error
 from mainstem.cli.consume.format import Formatter
 from mainstem.cli.consume.reader import POLL_BATCH, SILENCE_MAX_S, poll_at_hand
 from mainstem.cli.errors import CommandError
-from mainstem.cli.librdkafka import ConnectionNotice
-from mainstem.cli.librdkafka import explain as explain_error
 from mainstem.cli.streams import say
 
 COMMIT_EVERY_S = 1.0

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from mainstem.cli.clusters.librdkafka import ConnectionNotice, explain
 from mainstem.cli.consume.format import Formatter
 from mainstem.cli.errors import CommandError
-from mainstem.cli.librdkafka import ConnectionNotice, explain
 
 POLL_TIMEOUT_S = 0.2
 POLL_BATCH = 1000

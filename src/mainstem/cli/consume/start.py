@@ -11,7 +11,7 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.times import parse_time_ms
+from mainstem.cli.typed.times import parse_time_ms
 from mainstem.wire import EARLIEST, LATEST, Cluster
 
 

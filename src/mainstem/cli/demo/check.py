@@ -14,11 +14,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from mainstem.cli.clusters.existing import existing_topic
+from mainstem.cli.clusters.librdkafka import END_WAIT_MS, consumer_client, explain
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.demo.stream import Expected
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import existing_topic
-from mainstem.cli.librdkafka import END_WAIT_MS, consumer_client, explain
-from mainstem.cli.target import Target
 
 PAID_TOPIC = "paid-orders"
 LETTERS_TOPIC = "shop.dead-letters"

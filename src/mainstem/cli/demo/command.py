@@ -29,7 +29,7 @@ from mainstem.cli.demo.requirements import check_requirements
 from mainstem.cli.demo.sender import DemoSender
 from mainstem.cli.demo.stream import ORDERS, PAYMENTS, Stream
 from mainstem.cli.errors import CommandError
-from mainstem.cli.rendering import examples, print_table
+from mainstem.cli.output.rendering import examples, print_table
 from mainstem.testing import Broker, BrokerError
 
 EXAMPLES = examples(
@@ -201,7 +201,7 @@ def _not_started(error: BrokerError) -> CommandError:
 
 
 def _create_topics(bootstrap: str) -> None:
-    from mainstem.cli.target import Target
+    from mainstem.cli.clusters.target import Target
     from mainstem.wire import KafkaRefusal, NewTopic
 
     with Target({"bootstrap.servers": bootstrap}).connect() as cluster:

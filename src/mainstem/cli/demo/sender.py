@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from typing import Any
 
+from mainstem.cli.clusters.librdkafka import producer_client
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.demo.stream import Record, Stream
-from mainstem.cli.librdkafka import producer_client
-from mainstem.cli.target import Target
 
 _DELIVERY_TIMEOUT_MS = 60_000
 _STOP_TIMEOUT_S = 10.0

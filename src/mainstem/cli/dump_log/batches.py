@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mainstem.cli.dump_log.entry import Entry
 from mainstem.cli.dump_log.metadata import describe_metadata_record
-from mainstem.cli.message_json import fields_of
+from mainstem.cli.output.message_json import fields_of
 from mainstem.records.batch import (
     COMPRESSION_MASK,
     HEADER_SIZE,

@@ -18,7 +18,7 @@ from mainstem.cli.dump_log import text as dump_text
 from mainstem.cli.dump_log.batches import log_entries
 from mainstem.cli.dump_log.entry import Entry
 from mainstem.cli.errors import CommandError
-from mainstem.cli.rendering import examples
+from mainstem.cli.output.rendering import examples
 
 EXAMPLES = examples(
     "mainstem dump-log data/orders-0/00000000000000000000.log",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from mainstem.cli.dump_log.entry import Entry
-from mainstem.cli.times import iso_time
+from mainstem.cli.typed.times import iso_time
 
 
 def line(entry: Entry) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.choices import spelled
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.command_name import typeable
 from mainstem.cli.groups import delete as groups_delete
 from mainstem.cli.groups import requests
@@ -18,10 +18,11 @@ from mainstem.cli.groups import reset as groups_reset
 from mainstem.cli.groups import show as groups_show
 from mainstem.cli.groups.description import describe_groups, no_such_group
 from mainstem.cli.groups.lag import GroupLag, collect_all
-from mainstem.cli.groups.options import Json, MaybeGroupNames
-from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.groups.options import MaybeGroupNames
+from mainstem.cli.output.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
+from mainstem.cli.typed.choices import spelled
+from mainstem.cli.typed.options import Json
 
 app = typer.Typer(
     help="List and describe consumer groups, show their lag, reset or delete their offsets.",

@@ -6,16 +6,17 @@ import sys
 
 import typer
 
-from mainstem.cli.advice import advise
+from mainstem.cli.clusters.advice import advise
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups.offsets import committed_offsets
-from mainstem.cli.groups.options import GroupName, GroupNames, Yes
+from mainstem.cli.groups.options import GroupName, GroupNames
 from mainstem.cli.groups.requests import delete_groups
 from mainstem.cli.groups.requests import delete_offsets as delete_committed
 from mainstem.cli.groups.scope import AllTopics, Topics, check_scope, existing_partitions, parse_topics
-from mainstem.cli.rendering import examples
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
+from mainstem.cli.typed.options import Yes
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster
 from mainstem.wire.errors import name_of

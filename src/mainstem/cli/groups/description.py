@@ -80,15 +80,6 @@ def no_such_group(group_id: str, existing: Iterable[str]) -> CommandError:
     return CommandError(f"there is no group {group_id!r}", hint)
 
 
-def partitions_text(partitions: Iterable[TopicPartition]) -> str:
-    """`orders:0,1;payments:2`, as Apache Kafka's tool spells an assignment; `-` for none."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in sorted(partitions):
-        topics[topic].append(partition)
-    texts = [f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items()]
-    return ";".join(texts) or "-"
-
-
 def as_json(group: GroupFacts) -> dict[str, Any]:
     """The facts as `--json` prints them."""
     return group._asdict() | {"members": [member_json(member) for member in group.members]}

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from mainstem.cli.clusters.offsets import find_offsets
+from mainstem.cli.clusters.records import records_of
 from mainstem.cli.groups.description import GroupFacts, MemberFacts
 from mainstem.cli.groups.offsets import committed_offsets
-from mainstem.cli.offsets import find_offsets
-from mainstem.cli.records import records_of
 from mainstem.coordinator.group.lag import UNKNOWN, Lag, first_unread, partition_lag, total
 from mainstem.protocol.resources import TopicPartition
 from mainstem.records.record import RecordError

@@ -11,5 +11,3 @@ GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP...", help="One o
 MaybeGroupNames = Annotated[
     list[str] | None, typer.Argument(metavar="[GROUP...]", help="Which groups; all by default.")
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a script.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask on a terminal.")]

@@ -12,11 +12,12 @@ from typing import Annotated
 
 import typer
 
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
 from mainstem.cli.groups import reset_plan as planning
 from mainstem.cli.groups.description import GroupFacts, describe_groups, no_such_group
 from mainstem.cli.groups.offsets import active_group, commit_offsets, committed_offsets
-from mainstem.cli.groups.options import GroupName, Json
+from mainstem.cli.groups.options import GroupName
 from mainstem.cli.groups.requests import list_groups
 from mainstem.cli.groups.reset_plan import Goal, Move
 from mainstem.cli.groups.scope import (
@@ -26,9 +27,9 @@ from mainstem.cli.groups.scope import (
     existing_partitions,
     parse_topics,
 )
-from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.output.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
+from mainstem.cli.typed.options import Json
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mainstem import wire
+from mainstem.cli.clusters.offsets import find_offsets
 from mainstem.cli.errors import CommandError
-from mainstem.cli.offsets import find_offsets
-from mainstem.cli.times import parse_time_ms
+from mainstem.cli.typed.times import parse_time_ms
 from mainstem.durations import duration_ms
 from mainstem.protocol.resources import TopicPartition
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mainstem.cli.clusters.existing import no_such_partition, no_such_topic
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import no_such_partition, no_such_topic
 from mainstem.protocol.resources import TopicPartition
 
 Topics = Annotated[

@@ -9,11 +9,10 @@ from mainstem.cli.groups.description import (
     MemberFacts,
     as_json,
     member_json,
-    partitions_text,
 )
 from mainstem.cli.groups.lag import GroupLag
-from mainstem.cli.rendering import print_table
-from mainstem.cli.units import duration_text
+from mainstem.cli.output.rendering import partitions_text, print_table
+from mainstem.cli.output.units import duration_text
 from mainstem.coordinator.group.lag import Lag
 
 NONE = "-"

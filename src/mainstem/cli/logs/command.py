@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.existing import existing_topics
+from mainstem.cli.clusters.existing import existing_topics
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.logs.directories import Directory, Replica, describe_logs
-from mainstem.cli.rendering import Row, examples, print_json, print_table
+from mainstem.cli.output.rendering import Row, examples, print_json, print_table
+from mainstem.cli.output.units import size_text
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
-from mainstem.cli.units import size_text
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from mainstem.cli.errors import CommandError
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
-from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
 
 EXAMPLES = examples(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.rendering import print_json
+from mainstem.cli.output.rendering import print_json
 from mainstem.cli.streams import say
 from mainstem.nearest import suggestion
 

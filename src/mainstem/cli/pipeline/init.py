@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mainstem.cli.clusters.existing import existing_topic
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import existing_topic
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.pipeline.files import DEFAULT_FILE, missing_package
-from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.schemas.ddl import Schema

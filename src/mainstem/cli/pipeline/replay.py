@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from mainstem.cli.clusters.existing import existing_topic
+from mainstem.cli.clusters.librdkafka import END_WAIT_MS, consumer_client, kafka_errors, producer_client
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import existing_topic
-from mainstem.cli.librdkafka import END_WAIT_MS, consumer_client, kafka_errors, producer_client
+from mainstem.cli.output.rendering import examples, print_table
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, usable
-from mainstem.cli.rendering import examples, print_table
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.dead_letters.headers import DeadLetter

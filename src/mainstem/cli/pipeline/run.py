@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.pairs import parse_pairs
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, Overrides, mistakes, show, usable
-from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target
+from mainstem.cli.typed.pairs import parse_pairs
 
 if TYPE_CHECKING:
     from mainstem.spark.pipeline.file.reader import Document

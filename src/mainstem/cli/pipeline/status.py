@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mainstem.cli.errors import CommandError
+from mainstem.cli.output.rendering import examples, print_json, print_table
 from mainstem.cli.pipeline.files import missing_package
-from mainstem.cli.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.pipeline.files import DEFAULT_FILE, File, mistakes, read, show, show_json
-from mainstem.cli.rendering import examples
 from mainstem.cli.streams import say
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.message_json import ANY_PARTITION
-from mainstem.cli.numbers import INT32_MAX
-from mainstem.cli.pairs import parse_pairs, unescape
+from mainstem.cli.output.message_json import ANY_PARTITION
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.produce.input import InputRules, read_messages
 from mainstem.cli.produce.progress import progress
 from mainstem.cli.produce.sender import DELIVERY_TIMEOUT_S, Sender
-from mainstem.cli.rendering import examples
 from mainstem.cli.streams import reason, say
-from mainstem.cli.target import Target, takes_target
+from mainstem.cli.typed.numbers import INT32_MAX
+from mainstem.cli.typed.pairs import parse_pairs, unescape
 
 EXAMPLES = examples(
     "echo 'hello, world' | mainstem produce greetings",

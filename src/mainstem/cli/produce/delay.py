@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.errors import CommandError
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target
 from mainstem.wire import Cluster, topic_resource
 
 SAY_AFTER_S = 2.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from mainstem.cli import message_json
 from mainstem.cli.errors import CommandError
-from mainstem.cli.message_json import Headers, OutgoingMessage
+from mainstem.cli.output import message_json
+from mainstem.cli.output.message_json import Headers, OutgoingMessage
 
 
 class InputRules(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mainstem.cli.message_json import OutgoingMessage
+from mainstem.cli.output.message_json import OutgoingMessage
 
 UPDATE_EVERY = 500
 

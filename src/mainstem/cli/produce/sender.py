@@ -11,19 +11,19 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from mainstem.cli.advice import HINTS, advise
-from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import no_such_topic
-from mainstem.cli.librdkafka import (
+from mainstem.cli.clusters.advice import HINTS, advise
+from mainstem.cli.clusters.existing import no_such_topic
+from mainstem.cli.clusters.librdkafka import (
     REQUEST_TIMEOUT_S,
     ConnectionNotice,
     explain,
     kafka_errors,
     producer_client,
 )
-from mainstem.cli.message_json import OutgoingMessage
+from mainstem.cli.clusters.target import Target
+from mainstem.cli.errors import CommandError
+from mainstem.cli.output.message_json import OutgoingMessage
 from mainstem.cli.produce.delay import Delay
-from mainstem.cli.target import Target
 from mainstem.protocol.errors import ErrorCode
 from mainstem.wire import KafkaRefusal, TopicMetadata
 

@@ -11,19 +11,18 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.advice import advise
+from mainstem.cli.clusters.advice import advise
+from mainstem.cli.clusters.existing import existing_topic, existing_topics, no_such_topic
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import existing_topic, existing_topics, no_such_topic
-from mainstem.cli.numbers import INT16_MAX, INT32_MAX
-from mainstem.cli.pairs import parse_pairs
-from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.output.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
-from mainstem.cli.topics import description
 from mainstem.cli.topics.deletion import confirm_deletion
 from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
-from mainstem.cli.topics.keyed import has_keys
+from mainstem.cli.typed.numbers import INT16_MAX, INT32_MAX
+from mainstem.cli.typed.options import Json
+from mainstem.cli.typed.pairs import parse_pairs
 from mainstem.nearest import suggestion
 from mainstem.protocol.errors import ErrorCode
 from mainstem.wire import Cluster, CreatedTopic, KafkaRefusal, NewTopic, TopicMetadata, topic_resource
@@ -32,7 +31,6 @@ app = typer.Typer(
     help="List, create, describe, delete and alter topics.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON for a script.")]
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topics.")]
 Configs = Annotated[
@@ -135,6 +133,8 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show partitions, offsets, sizes, settings, and how far retention and compaction are."""
+    from mainstem.cli.topics import description  # not for `topics list`, which is asked the most
+
     with target.connect() as cluster:
         topics = existing_topics(cluster, names) if names else [*cluster.metadata().values()]
         found = description.collect(cluster, topics, all_configs=all_configs)
@@ -210,6 +210,8 @@ def alter(
 
 
 def _grow(cluster: Cluster, topic: TopicMetadata, partitions: int) -> None:
+    from mainstem.cli.topics.keyed import has_keys
+
     name, current = topic.name, len(topic.partitions)
     if partitions <= current:
         raise CommandError(

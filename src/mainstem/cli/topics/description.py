@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mainstem.cli.clusters.offsets import find_offsets
 from mainstem.cli.logs.directories import Replica, describe_logs
-from mainstem.cli.offsets import find_offsets
-from mainstem.cli.rendering import print_table
-from mainstem.cli.units import duration_text, size_text
+from mainstem.cli.output.rendering import print_table
+from mainstem.cli.output.units import duration_text, size_text
 from mainstem.config.definition import ConfigSource
 from mainstem.protocol.uuids import uuid_to_text
 from mainstem.wire import EARLIEST, LATEST, Cluster, TopicMetadata

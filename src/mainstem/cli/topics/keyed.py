@@ -5,7 +5,7 @@ It samples the newest messages of each partition; it never reads a topic through
 
 from __future__ import annotations
 
-from mainstem.cli.records import records_of
+from mainstem.cli.clusters.records import records_of
 from mainstem.records.record import RecordError
 from mainstem.wire import EARLIEST, LATEST, Cluster, TopicMetadata, WireError
 

@@ -11,15 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mainstem.cli.choices import spelled
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups.description import partitions_text
-from mainstem.cli.groups.options import Json
-from mainstem.cli.numbers import INT64_MAX
-from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.output.rendering import examples, partitions_text, print_json, print_table
+from mainstem.cli.output.units import duration_text
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
-from mainstem.cli.times import iso_time
 from mainstem.cli.transactions import end as transactions_end
 from mainstem.cli.transactions import hanging as transactions_hanging
 from mainstem.cli.transactions import requests
@@ -33,7 +29,10 @@ from mainstem.cli.transactions.options import (
     no_such_id,
 )
 from mainstem.cli.transactions.requests import ProducerFacts, TransactionFacts
-from mainstem.cli.units import duration_text
+from mainstem.cli.typed.choices import spelled
+from mainstem.cli.typed.numbers import INT64_MAX
+from mainstem.cli.typed.options import Json
+from mainstem.cli.typed.times import iso_time
 from mainstem.durations import duration_ms
 from mainstem.wire import Cluster
 

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from mainstem.cli.advice import advise
+from mainstem.cli.clusters.advice import advise
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.groups.options import Yes
-from mainstem.cli.numbers import INT16_MAX, INT32_MAX, INT64_MAX
-from mainstem.cli.rendering import examples
+from mainstem.cli.output.rendering import examples
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
 from mainstem.cli.transactions import requests
 from mainstem.cli.transactions.hanging import forgotten
 from mainstem.cli.transactions.options import Ids, Partition, Topic, existing_partition, no_such_id
 from mainstem.cli.transactions.requests import Marker, ProducerFacts, TransactionFacts
+from mainstem.cli.typed.numbers import INT16_MAX, INT32_MAX, INT64_MAX
+from mainstem.cli.typed.options import Yes
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster, KafkaRefusal
 

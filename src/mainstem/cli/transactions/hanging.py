@@ -12,18 +12,18 @@ from typing import Annotated, Any
 
 import typer
 
+from mainstem.cli.clusters.existing import no_such_topic
+from mainstem.cli.clusters.target import Target, takes_target
 from mainstem.cli.command_name import typeable
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import no_such_topic
-from mainstem.cli.groups.options import Json
-from mainstem.cli.rendering import examples, print_json, print_table
+from mainstem.cli.output.rendering import examples, print_json, print_table
+from mainstem.cli.output.units import duration_text
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target, takes_target
-from mainstem.cli.times import iso_time
 from mainstem.cli.transactions import requests
 from mainstem.cli.transactions.options import check_broker, existing_partition
 from mainstem.cli.transactions.requests import ProducerFacts, TransactionFacts
-from mainstem.cli.units import duration_text
+from mainstem.cli.typed.options import Json
+from mainstem.cli.typed.times import iso_time
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mainstem.cli.clusters.existing import no_such_broker, no_such_partition, no_such_topic
 from mainstem.cli.errors import CommandError
-from mainstem.cli.existing import no_such_broker, no_such_partition, no_such_topic
 from mainstem.nearest import suggestion
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire import Cluster, TopicMetadata

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.numbers import INT64_MAX
+from mainstem.cli.typed.numbers import INT64_MAX
 from mainstem.durations import duration_ms
 
 _MILLISECONDS = re.compile(r"\d{11,}")

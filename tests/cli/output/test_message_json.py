@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainstem.cli import message_json
 from mainstem.cli.errors import CommandError
-from mainstem.cli.message_json import Headers, OutgoingMessage
+from mainstem.cli.output import message_json
+from mainstem.cli.output.message_json import Headers, OutgoingMessage
 
 content = st.none() | st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from mainstem.cli.advice import HINTS, unreachable
+from mainstem.cli.clusters.advice import HINTS, unreachable
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.errors import CommandError
 from mainstem.cli.streams import say
-from mainstem.cli.target import Target
 from mainstem.wire import ClientOptions, SaslOptions
 from mainstem.wire.connection import address_text
 from mainstem.wire.errors import error_code

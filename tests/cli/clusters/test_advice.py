@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainstem.cli.advice import advise
+from mainstem.cli.clusters.advice import advise
 from mainstem.protocol.errors import ErrorCode
 from mainstem.wire import ConnectionLost, KafkaRefusal, NotServed, SecurityError, UnsupportedOption, WireError
 

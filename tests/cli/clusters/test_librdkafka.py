@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from mainstem.cli.librdkafka import common_settings
-from mainstem.cli.target import Target
+from mainstem.cli.clusters.librdkafka import common_settings
+from mainstem.cli.clusters.target import Target
 
 LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
 

@@ -11,7 +11,7 @@ import json
 from typing import Any, NamedTuple
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.numbers import INT64_MAX
+from mainstem.cli.typed.numbers import INT64_MAX
 from mainstem.nearest import did_you_mean
 
 # Where a message was when it was printed does not say where it goes now.

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mainstem.cli.advice import advise
+from mainstem.cli.clusters.advice import advise
 from mainstem.cli.errors import CommandError
-from mainstem.cli.pairs import parse_pairs
 from mainstem.cli.streams import say
+from mainstem.cli.typed.pairs import parse_pairs
 
 if TYPE_CHECKING:
     from mainstem.wire import ClientOptions, Cluster, WireError

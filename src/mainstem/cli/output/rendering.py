@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mainstem.protocol.resources import TopicPartition
 
 Row = Sequence[str | int]
 
@@ -32,6 +36,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Row], *, title: str | Non
         _print_rich(columns, rows, title)
     else:
         _print_plain(columns, rows, title)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """`orders:0,1;payments:2`, as Apache Kafka's tool spells an assignment; `-` for none."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    texts = [f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items()]
+    return ";".join(texts) or "-"
 
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Row], title: str | None) -> None:

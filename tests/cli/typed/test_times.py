@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mainstem.cli.errors import CommandError
-from mainstem.cli.times import iso_time, parse_time_ms
+from mainstem.cli.typed.times import iso_time, parse_time_ms
 
 NOW_MS = 1_800_000_000_000
 

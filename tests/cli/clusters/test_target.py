@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.cli.clusters.target import Target
 from mainstem.cli.errors import CommandError
-from mainstem.cli.target import Target
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
 from mainstem.wire import Connection

@@ -1,0 +1,1 @@
+"""What a person or a script reads: tables, JSON, sizes and lengths of time."""

@@ -1,0 +1,1 @@
+"""What a person types: pairs, times, choices and numbers."""
