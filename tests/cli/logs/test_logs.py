@@ -39,6 +39,20 @@ def test_sizes_by_topic_partition_and_directory(mainstem: Mainstem, broker: Brok
     assert f"did you mean {topic}?" in misspelt.stderr
 
 
+def test_a_partition_whose_log_could_not_be_made_is_offline(mainstem: Mainstem, broker: Broker) -> None:
+    topic = unique_name()
+    in_the_way = broker.data_dir / f"{topic}-1"
+    in_the_way.write_text("in the way")
+    refused = mainstem("topics", "create", topic, "--partitions", "2")
+    assert f"topic {topic} exists, but" in refused.stderr
+    offline = json.loads(mainstem("logs", "sizes", topic, "--json").stdout)["partitions"]
+    assert [part["offline"] is None for part in offline] == [True, False]
+    lines = mainstem("logs", "sizes", topic, "--by", "partition").stdout.splitlines()
+    assert sum("offline:" in line for line in lines) == 1
+    in_the_way.unlink()
+    assert mainstem("topics", "delete", topic, "--yes").returncode == 0
+
+
 def test_a_topic_is_described_with_sizes_segments_and_its_retention(mainstem: Mainstem) -> None:
     topic = _filled(mainstem, "-c", "internal.segment.bytes=60000", "-c", "retention.bytes=1")
     text = mainstem("topics", "describe", topic).stdout

@@ -112,6 +112,8 @@ def _by_partition(replicas: list[Replica], show: Any) -> list[Row]:
 
 
 def _state(part: Replica) -> str:
+    if part.offline is not None:
+        return f"offline: {part.offline}"
     if part.is_future:
         return f"on its way, {part.offset_lag} offsets behind"
     return f"{part.offset_lag} offsets behind" if part.offset_lag > 0 else "current"

@@ -40,6 +40,8 @@ class Replica(NamedTuple):
     clean_bytes: int | None
     cleanable_bytes: int | None
     uncleanable: str | None
+    # Why there is no log.
+    offline: str | None
 
     @property
     def key(self) -> TopicPartition:
@@ -91,6 +93,7 @@ def _replica(topic: str, broker: int, directory: str, part: DescribeLogDirsParti
         _told(part.clean_bytes),
         _told(part.cleanable_bytes),
         part.uncleanable,
+        part.offline,
     )
 
 
