@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mainstem.storage.cleaner.selection import Candidate, examine, filthiest_last
+from mainstem.storage.cleaner.selection import Candidate, examine, dirtiest_last
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, append, open_log
 from tests.storage.transaction_helpers import append_in_transaction, end
@@ -85,7 +85,7 @@ def test_old_records_are_cleaned_however_few_they_are(tmp_path: Path) -> None:
 
 def test_the_dirtiest_comes_first_if_it_is_worth_it(tmp_path: Path) -> None:
     one, other = (_log(tmp_path / name) for name in "ab")
-    assert filthiest_last([_look(other, 20), _look(one, 30)]) == [_look(other, 20)]
-    assert filthiest_last([_look(one, 30)]) == []
+    assert dirtiest_last([_look(other, 20), _look(one, 30)]) == [_look(other, 20)]
+    assert dirtiest_last([_look(one, 30)]) == []
     one.update_config(open_log(tmp_path / "c", min_cleanable_dirty_ratio=0.1).config)
-    assert filthiest_last([_look(one, 30)]) == [_look(one, 30)]
+    assert dirtiest_last([_look(one, 30)]) == [_look(one, 30)]

@@ -56,7 +56,7 @@ def handle(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | Pa
 
 
 class Produce:
-    """One produce request: appended at once, unless its batches take long to look into or the coordinator of
+    """One produce request: appended at once, unless its batches take long to check or the coordinator of
     its transaction must be asked first, or it has very many of them; answered when every partition has what
     `acks` asks for.
     """
@@ -86,10 +86,10 @@ class Produce:
         self.response = self._waiting.response
         self.first_error: str | None = None
 
-    # ---- batches that take long to look into
+    # ---- batches that take long to check
 
     def prepare(self) -> bool:
-        """Have them looked into. False when there is none; else the request is parked, and goes on later."""
+        """Have them checked. False when there is none; else the request is parked, and goes on later."""
         heavy = [
             (data, log)
             for topic in self._request.topic_data
@@ -109,7 +109,7 @@ class Produce:
         return connection.working
 
     def _heavy_for(self, topic: TopicProduceData, data: PartitionProduceData) -> Log | None:
-        """The log that a batch is to be looked into for, if that takes long."""
+        """The log that a batch is to be checked for, if that takes long."""
         assert isinstance(data.records, memoryview)
         try:
             log = self._partition(topic, data.index).log

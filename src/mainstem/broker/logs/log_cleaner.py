@@ -20,7 +20,7 @@ from mainstem.protocol.errors import KafkaError
 from mainstem.storage.cleaner import swap
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Finished, Limits, job_for
-from mainstem.storage.cleaner.selection import Candidate, examine, filthiest_last
+from mainstem.storage.cleaner.selection import Candidate, examine, dirtiest_last
 from mainstem.storage.log import Log
 from mainstem.storage.segments.segment import Segment
 
@@ -68,7 +68,7 @@ class LogCleaner:
         self.uncleanable: dict[Log, str] = {}
         # What a log looked like when there was nothing to do in it and time alone would not change that.
         self._in_order: dict[Log, tuple[object, ...]] = {}
-        # What the last search found and nobody has begun with, the filthiest last; when the next search is.
+        # What the last search found and nobody has begun with, the dirtiest last; when the next search is.
         self._found: list[Partition] = []
         self._search_due = 0.0
         self._search_not_before = 0.0
@@ -209,7 +209,7 @@ class LogCleaner:
             candidate = self._examine(partition)
             if candidate is not None:
                 found[candidate] = partition
-        self._found = [found[candidate] for candidate in filthiest_last(found)]
+        self._found = [found[candidate] for candidate in dirtiest_last(found)]
         pause_seconds = min(self._backoff_seconds(), _COST_FACTOR * slices.busy_seconds)
         self._search_not_before = loop.time() + pause_seconds
         if self._search_due:  # else the settings were changed meanwhile

@@ -1,4 +1,4 @@
-"""Batches that take long to look into, beside the event loop: other requests go on meanwhile.
+"""Batches that take long to check, beside the event loop: other requests go on meanwhile.
 
 What is compiled code runs in threads, of which few are used at a time, so that what the batches become
 without their compression has a bound; what is Python goes on the event loop in slices of a millisecond.
@@ -16,7 +16,7 @@ _AT_ONCE_MAX: Final = 2
 
 
 class HeavyBatches:
-    """The batches of parked requests that are being looked into."""
+    """The batches of parked requests that are being checked."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, memory: RequestMemory) -> None:
         self._loop = loop
@@ -25,7 +25,7 @@ class HeavyBatches:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def prepare(self, batches: Sequence[HeavyBatch], byte_count: int, then: Callable[[], None]) -> bool:
-        """Look into the batches of a request, which hold so many bytes, and call `then`. False when too many
+        """Check the batches of a request, which hold so many bytes, and call `then`. False when too many
         requests wait already: this one has to be served without.
         """
         if not self._memory.try_reserve(byte_count):
@@ -36,7 +36,7 @@ class HeavyBatches:
         return True
 
     def close(self) -> None:
-        """What is not looked into yet is not appended any more."""
+        """What is not checked yet is not appended any more."""
         for task in self._tasks:
             task.cancel()
 

@@ -42,7 +42,7 @@ class Candidate(Struct, frozen=True):
         return self.is_due or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
-def filthiest_last(candidates: Iterable[Candidate]) -> list[Candidate]:
+def dirtiest_last(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those that are worth it, by their share of dirty bytes."""
     worth_it = [candidate for candidate in candidates if candidate.is_worth_cleaning]
     return sorted(worth_it, key=lambda candidate: candidate.ratio)

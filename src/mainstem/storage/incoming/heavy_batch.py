@@ -1,4 +1,4 @@
-"""A batch whose records must be looked into and take long: checked and recompressed before the log has it.
+"""A batch whose records must be checked and take long: checked and recompressed before the log has it.
 
 Most batches are taken as they come, by their header. A compacted topic wants to see the keys, and a topic
 with a compression of its own the records; a small compressed batch may hold hundreds of megabytes. Whoever
@@ -23,7 +23,7 @@ _RECORDS_PER_STEP: Final = 1_000
 
 
 def is_heavy(data: memoryview, config: LogConfig) -> bool:
-    """Whether a client's batch is too much to be looked into while everybody waits. What is not a batch that
+    """Whether a client's batch is too much to be checked while everybody waits. What is not a batch that
     could be appended is not: it is refused by its header.
     """
     size = len(data)

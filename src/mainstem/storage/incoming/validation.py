@@ -156,7 +156,7 @@ def needs_decompression(config: LogConfig) -> bool:
 
 
 class Prepared(Protocol):
-    """A batch whose records were looked into before, because that takes long."""
+    """A batch whose records were checked before, because that takes long."""
 
     def result(self, config: LogConfig) -> memoryview | None:
         """The batch as a topic with these settings stores it, but for its timestamps; None if that is not
