@@ -21,7 +21,6 @@ CALLED = {
 }
 EXCEPTIONS = {
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
-    "src/mainstem/records/columnar/key_map.py: hash_of": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
     "src/mainstem/replication/leader_state.py: propose_isr": "followers change the set by it",
 }

@@ -15,13 +15,12 @@ def test_messages_count_from_the_recovery_point() -> None:
 
 def test_time_counts_from_the_last_sync() -> None:
     schedule = FlushSchedule(0, LogConfig(flush_ms=1000), 5000)
-    assert not schedule.is_due(1, 5999)
-    assert schedule.is_due(1, 6000)
-    assert not schedule.is_due(0, 6000), "there is nothing to sync"
+    assert not schedule.is_demanded(1, 5999)
+    assert schedule.is_demanded(1, 6000)
     schedule.synced(1)
     schedule.began_again(6500)
-    assert not schedule.is_due(2, 7499)
-    assert schedule.is_due(2, 7500)
+    assert not schedule.is_demanded(2, 7499)
+    assert schedule.is_demanded(2, 7500)
 
 
 def test_a_sync_that_ends_after_a_later_one_takes_nothing_back() -> None:

@@ -32,10 +32,6 @@ class FlushSchedule:
         self._last_ms = now_ms
         return True
 
-    def is_due(self, end_offset: int, now_ms: int) -> bool:
-        """Whether `flush.ms` has passed over batches that are not on disk for sure."""
-        return self.recovery_point < end_offset and now_ms >= self.ms_at
-
     def synced(self, offset: int) -> None:
         """Everything before `offset` is on disk."""
         self.recovery_point = max(self.recovery_point, offset)

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from mainstem.config import LogConfig
 from mainstem.records.columnar.batches import find_batches
 from mainstem.records.columnar.checksum import checksum
-from mainstem.records.columnar.key_map import ENTRY_BYTES, ENTRY_WORDS, hash_of
+from mainstem.records.columnar.compiling import kernel
+from mainstem.records.columnar.key_map import ENTRY_BYTES, ENTRY_WORDS, hashed
+from mainstem.records.columnar.layout import BYTES, INT64S, OUT_INT64S, VOID, Bytes, Int64s
+from mainstem.records.columnar.memory import pointer_to
 from mainstem.records.crc import crc32c
 from mainstem.records.record import Record, build_batch
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
@@ -171,6 +174,12 @@ def test_a_full_map_has_a_free_entry_where_the_search_for_an_unknown_key_ends(
     keys.add(octets, batches, 0)
     assert keys.is_full
     assert 1 <= len(keys) < keys.table.size // ENTRY_WORDS
+
+
+@kernel(VOID(BYTES, INT64S, OUT_INT64S))
+def hash_of(data: Bytes, secret: Int64s, out: Int64s) -> None:
+    """The hash of all of these bytes, in two words."""
+    out[0], out[1] = hashed(pointer_to(data), 0, data.size, secret)
 
 
 @pytest.mark.parametrize(

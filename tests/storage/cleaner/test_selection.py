@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mainstem.storage.cleaner.selection import Candidate, examine, dirtiest_last
+from mainstem.storage.cleaner.selection import Candidate, dirtiest_last, examine
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, append, open_log
 from tests.storage.transaction_helpers import append_in_transaction, end

@@ -20,7 +20,7 @@ from mainstem.protocol.errors import KafkaError
 from mainstem.storage.cleaner import swap
 from mainstem.storage.cleaner.checkpoint import CleanerCheckpoint
 from mainstem.storage.cleaner.jobs import Answer, CleanedGroup, Finished, Limits, job_for
-from mainstem.storage.cleaner.selection import Candidate, examine, dirtiest_last
+from mainstem.storage.cleaner.selection import Candidate, dirtiest_last, examine
 from mainstem.storage.log import Log
 from mainstem.storage.segments.segment import Segment
 

@@ -114,12 +114,6 @@ def entry_of(entries: Int64s, slots: int, first: int, second: int) -> int:
     return at
 
 
-@kernel(VOID(BYTES, INT64S, OUT_INT64S))
-def hash_of(data: Bytes, secret: Int64s, out: Int64s) -> None:
-    """The hash of all of these bytes, in two words."""
-    out[0], out[1] = hashed(pointer_to(data), 0, data.size, secret)
-
-
 @kernel(VOID(INT64S, OUT_INT64S))
 def move_entries(old: Int64s, new: Int64s) -> None:
     """Fill a larger map with the entries of a smaller one."""

@@ -19,6 +19,8 @@ from mainstem.records.columnar.kernel_cache import NUMBA_SETTINGS
 _llvm: Any = llvmlite.binding
 _HERE = Path(__file__).parent
 FOLDER = _HERE / "bitcode"
+# Modules that no kernel is made of or by.
+_OTHERS = {"__init__", "batches", "decode", "encode", "kernel_cache", "machine_code", "ship", "shipped"}
 
 
 def path_of(name: str) -> Path:
@@ -31,7 +33,8 @@ def sources_digest() -> str:
     """What the bitcode depends on: everything that kernels are made of, and how they are compiled."""
     digest = hashlib.sha256()
     for source in sorted(_HERE.glob("*.py")):
-        digest.update(f"{source.name}\n".encode() + source.read_bytes())
+        if source.stem not in _OTHERS:
+            digest.update(f"{source.name}\n".encode() + source.read_bytes())
     digest.update((_HERE.parent / "batch.py").read_bytes())
     return digest.hexdigest()
 
