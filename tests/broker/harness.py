@@ -12,6 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
+from msgspec.structs import replace
+
+from mainstem.cluster.records import PartitionChangeRecord
 from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import (
     PartitionProduceData,
@@ -251,3 +254,22 @@ def partition_of(broker: InProcessBroker, topic: Topic, index: int = 0) -> Any:
 def waiting_fetches(broker: InProcessBroker, topic: Topic, index: int = 0) -> int:
     """How many fetches wait for news of this partition."""
     return sum(len(session.parked) for session in partition_of(broker, topic, index).subscribers.values())
+
+
+async def elect(broker: InProcessBroker, topic: str, index: int = 0, leader: int = 1, **changes: Any) -> None:
+    """Have a broker lead a partition from now on; if it did before, in a new epoch."""
+    topic_id = broker.node.image.topics_by_name[topic].topic_id
+    change = PartitionChangeRecord(index, topic_id, leader=leader, **changes)
+    await broker.node.controller.submit(lambda _: (None, [change]))
+
+
+def with_follower(partition: Any) -> None:
+    """Another replica is about to be in sync, and nobody has heard of it: nothing is committed any more."""
+    partition.role.propose_isr((1, 2))
+
+
+def without_follower(broker: InProcessBroker, partition: Any, **changes: Any) -> None:
+    """The controller has refused it; `changes` are what it has decided besides."""
+    part = broker.node.image.partition(partition.topic, partition.index)
+    assert part is not None
+    partition.take_role(replace(part, **changes))

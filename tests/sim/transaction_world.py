@@ -107,7 +107,7 @@ class World:
         self._have_old_ids()
 
     def _new_machine(self) -> TransactionCoordinator:
-        return TransactionCoordinator(BrokerConfig({}), self.topics, lambda: self.incarnation, self)
+        return TransactionCoordinator(BrokerConfig({}), self.topics, self.incarnation, self)
 
     def _have_old_ids(self) -> None:
         """Some transactional ids have little left of the epochs of their producer ids."""

@@ -96,10 +96,14 @@ Event = Callable[[Registers, Token, int], None]
 class Run:
     """A shell over the partitions of one topic of a broker."""
 
-    def __init__(self, broker: InProcessBroker, topic: str) -> None:
+    def __init__(
+        self, broker: InProcessBroker, topic: str, reply_timeout_ms: Callable[[], int] | None = None
+    ) -> None:
         self.node = broker.node
         self.topic = topic
-        self.shell = CoordinatorShell(broker.node, topic, lambda _: Registers(), Codec.NONE, 1 << 20)
+        self.shell = CoordinatorShell(
+            broker.node, topic, lambda _: Registers(), Codec.NONE, 1 << 20, reply_timeout_ms
+        )
         self.shell.metadata_changed()
 
     @property
@@ -145,29 +149,29 @@ class Run:
         return counts
 
 
-async def _run(broker: InProcessBroker, client: Client, **configs: str) -> Run:
+async def run_of(broker: InProcessBroker, client: Client, **configs: str) -> Run:
     topic = await create_topic(client, configs={name.replace("_", "."): v for name, v in configs.items()})
     return Run(broker, topic.name)
 
 
-async def _answered(*answers: Answer) -> list[Any]:
+async def answered(*answers: Answer) -> list[Any]:
     await eventually(lambda: all(answer.answer is not None for answer in answers))
     return [answer.answer for answer in answers]
 
 
 async def test_the_events_of_one_turn_share_one_append(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     answers = [run.put(a="1"), run.put(b="2", c="3"), run.put(a="4"), run.get("a")]
     assert [answer.answer for answer in answers] == [None] * 4, "nothing leaves before it is appended"
-    assert await _answered(*answers) == [b"nothing", b"nothing", b"1", b"4"]
+    assert await answered(*answers) == [b"nothing", b"nothing", b"1", b"4"]
     assert run.batches() == [4]
     assert run.get("c").answer == b"3", "a read with nothing before it is answered at once"
-    await _answered(run.put(a="5"))
+    await answered(run.put(a="5"))
     assert run.batches() == [4, 1]
 
 
 async def test_replies_wait_for_the_high_watermark(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client, flush_messages="1")
+    run = await run_of(broker, client, flush_messages="1")
     partition = run.node.replicas.by_topic(run.topic, 0)
     first = run.put(a="1")
     while partition.log.log_end_offset == 0:
@@ -175,42 +179,42 @@ async def test_replies_wait_for_the_high_watermark(broker: InProcessBroker, clie
     assert partition.high_watermark == 0
     read = run.get("a")
     assert (first.answer, read.answer) == (None, None), "what is not committed is not seen"
-    assert await _answered(first, read) == [b"nothing", b"1"]
+    assert await answered(first, read) == [b"nothing", b"1"]
     assert partition.high_watermark == 1
 
 
 async def test_an_event_that_is_too_large_is_undone_alone(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client, max_message_bytes="400")
-    await _answered(run.put(a="1"))
+    run = await run_of(broker, client, max_message_bytes="400")
+    await answered(run.put(a="1"))
     answers = [run.put(b="2"), run.put(a="x" * 500), run.put(c="3")]
     # What does not fit into a batch is refused alone.
-    assert await _answered(*answers) == [b"nothing", ErrorCode.UNKNOWN_SERVER_ERROR, b"nothing"]
+    assert await answered(*answers) == [b"nothing", ErrorCode.UNKNOWN_SERVER_ERROR, b"nothing"]
     assert run.machine.values == {b"a": b"1", b"b": b"2", b"c": b"3"}
     assert sum(run.batches()) == 3
     # A batch that is just full is not refused.
-    assert await _answered(run.put(d="x" * (400 - 61 - 10))) == [b"nothing"]
+    assert await answered(run.put(d="x" * (400 - 61 - 10))) == [b"nothing"]
 
 
 async def test_everything_of_a_turn_goes_with_it_when_it_fails(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client, min_insync_replicas="1")
-    await _answered(run.put(a="1"))
+    run = await run_of(broker, client, min_insync_replicas="1")
+    await answered(run.put(a="1"))
     partition = run.node.replicas.by_topic(run.topic, 0)
     partition.has_enough_replicas = False
     answers = [run.put(a="2"), run.put(a="3", b="1"), run.get("a")]
-    assert await _answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert await answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
     assert run.machine.values == {b"a": b"1"}
     partition.has_enough_replicas = True
-    assert await _answered(run.put(a="2")) == [b"1"]
+    assert await answered(run.put(a="2")) == [b"1"]
 
 
 async def test_events_that_are_too_many_for_one_batch_take_several(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client, max_message_bytes="1000")
+    run = await run_of(broker, client, max_message_bytes="1000")
     answers = [run.put(**{f"k{number}": "x" * 200}) for number in range(10)]
-    await _answered(*answers)
+    await answered(*answers)
     assert sum(run.batches()) == 10
     assert max(run.batches()) == 4
 
@@ -218,7 +222,7 @@ async def test_events_that_are_too_many_for_one_batch_take_several(
 async def test_an_event_that_breaks_off_leaves_nothing_behind(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
 
     another = Answer()
 
@@ -233,13 +237,13 @@ async def test_an_event_that_breaks_off_leaves_nothing_behind(
     assert run.send(broken).answer is ErrorCode.UNKNOWN_SERVER_ERROR
     assert another.answer is ErrorCode.UNKNOWN_SERVER_ERROR
     assert run.send(broken_late).answer is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert await _answered(run.put(b="1")) == [b"nothing"]
+    assert await answered(run.put(b="1")) == [b"nothing"]
     assert run.machine.values == {b"b": b"1"}
     assert run.batches() == [1]
 
 
 async def test_timers_run_at_their_time(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     answer = Answer()
 
     def later(machine: Registers, token: Token, now_ms: int) -> None:
@@ -248,7 +252,7 @@ async def test_timers_run_at_their_time(broker: InProcessBroker, client: Client)
         machine.effects.reply(token, b"soon")
 
     assert run.send(later).answer == b"soon"
-    await _answered(answer)
+    await answered(answer)
     assert run.machine.values == {b"a": b"1"}
 
 
@@ -259,7 +263,7 @@ def _without_time(action: Callable[[], None], now_ms: int) -> None:
 async def test_timers_that_are_due_together_take_as_many_batches_as_they_need(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client, max_message_bytes="1000")
+    run = await run_of(broker, client, max_message_bytes="1000")
     answers = [Answer() for _ in range(50)]
 
     def arm(machine: Registers, token: Token, now_ms: int) -> None:
@@ -269,14 +273,14 @@ async def test_timers_that_are_due_together_take_as_many_batches_as_they_need(
         machine.effects.reply(token, b"armed")
 
     assert run.send(arm).answer == b"armed"
-    assert await _answered(*answers) == [b"nothing"] * 50
+    assert await answered(*answers) == [b"nothing"] * 50
     assert len(run.machine.values) == sum(run.batches()) == 50
 
 
 async def test_setting_the_clock_moves_no_deadline(
     broker: InProcessBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     times: list[int] = []
 
     def arm(machine: Registers, token: Token, now_ms: int) -> None:
@@ -295,19 +299,19 @@ async def test_an_answer_that_fails_keeps_no_other_from_its(broker: InProcessBro
         def reply(self, response: Any) -> None:
             raise ZeroDivisionError
 
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     run.shell.submit(0, Broken(), lambda machine, token, _: machine.put(token, a="1"))
-    assert await _answered(run.put(b="1")) == [b"nothing"]
+    assert await answered(run.put(b="1")) == [b"nothing"]
 
 
 async def test_a_partition_that_is_not_here_or_no_longer(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client, flush_messages="1")
+    run = await run_of(broker, client, flush_messages="1")
     assert run.send(lambda *_: None, partition=7).answer is ErrorCode.NOT_COORDINATOR
     waiting = run.put(a="1")
     machine = run.machine
     await client.call(DeleteTopicsRequest([DeleteTopicState(run.topic)], timeout_ms=10_000))
     run.shell.metadata_changed()
-    assert await _answered(waiting) in ([b"nothing"], [ErrorCode.COORDINATOR_NOT_AVAILABLE])
+    assert await answered(waiting) in ([b"nothing"], [ErrorCode.COORDINATOR_NOT_AVAILABLE])
     assert run.put(a="2").answer is ErrorCode.NOT_COORDINATOR
     assert machine.unloaded == [ErrorCode.NOT_COORDINATOR]
 
@@ -315,12 +319,12 @@ async def test_a_partition_that_is_not_here_or_no_longer(broker: InProcessBroker
 async def test_a_restart_replays_the_log(make_broker: MakeBroker) -> None:
     broker = await make_broker()
     async with await Client.connect(broker.port) as client:
-        run = await _run(broker, client)
+        run = await run_of(broker, client)
     for number in range(100):
         run.put(**{f"k{number % 10}": str(number)})
         if number % 7 == 0:
             await asyncio.sleep(0)
-    await _answered(run.get("k0"))
+    await answered(run.get("k0"))
     expected = dict(run.machine.values)
     await broker.close()
 
@@ -338,7 +342,7 @@ async def test_a_restart_replays_the_log(make_broker: MakeBroker) -> None:
 async def test_records_of_a_transaction_are_a_batch_of_their_own_at_once(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     answers = [run.put(a="1"), run.put(b="2"), run.put_in_transaction(7, c="3", d="4")]
     assert run.batches() == [2, 2], "what was decided before goes first"
     assert [answer.answer for answer in answers] == [b"nothing", b"nothing", b"waits"]
@@ -351,50 +355,50 @@ async def test_records_of_a_transaction_are_a_batch_of_their_own_at_once(
 
 
 async def test_nobody_sees_a_marker_before_it_is_committed(broker: InProcessBroker, client: Client) -> None:
-    run = await _run(broker, client, flush_messages="1")
+    run = await run_of(broker, client, flush_messages="1")
     waits = run.put_in_transaction(7, a="1")
     assert waits.answer is None
-    assert await _answered(waits) == [b"waits"]
+    assert await answered(waits) == [b"waits"]
     run.end(7)
     read = run.get("a")
     assert read.answer is None
     assert run.partition.high_watermark < run.partition.log.log_end_offset
-    assert await _answered(read) == [b"1"]
+    assert await answered(read) == [b"1"]
 
 
 async def test_a_transaction_that_is_over_fails_its_own_event_alone(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     guard = run.partition.needs_verification(7, 0, -1)
     assert guard is not None
     run.end(7, commit=False)  # before the records come
     answers = [run.put(a="1"), run.put_in_transaction(7, guard, b="2"), run.put(c="3")]
-    assert await _answered(*answers) == [b"nothing", ErrorCode.INVALID_TXN_STATE, b"nothing"]
+    assert await answered(*answers) == [b"nothing", ErrorCode.INVALID_TXN_STATE, b"nothing"]
     assert run.machine.waiting == {}
     assert run.machine.values == {b"a": b"1", b"c": b"3"}
     again = run.partition.needs_verification(7, 0, -1)
-    assert await _answered(run.put_in_transaction(7, again, b="2")) == [b"waits"]
+    assert await answered(run.put_in_transaction(7, again, b="2")) == [b"waits"]
 
 
 async def test_records_of_a_transaction_go_with_the_turn_before_them(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client, min_insync_replicas="1")
+    run = await run_of(broker, client, min_insync_replicas="1")
     run.partition.has_enough_replicas = False
     answers = [run.put(a="1"), run.put_in_transaction(7, b="2"), run.put_in_transaction(8, b="3")]
     with pytest.raises(KafkaError, match="replicas in sync"):
         run.end(7)
-    assert await _answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert await answered(*answers) == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
     assert (run.machine.values, run.machine.waiting, run.batches()) == ({}, {}, [])
     run.partition.has_enough_replicas = True
-    assert await _answered(run.put_in_transaction(7, b="2")) == [b"waits"]
+    assert await answered(run.put_in_transaction(7, b="2")) == [b"waits"]
 
 
 async def test_there_is_no_marker_for_a_partition_that_is_not_coordinated_here(
     broker: InProcessBroker, client: Client
 ) -> None:
-    run = await _run(broker, client)
+    run = await run_of(broker, client)
     with pytest.raises(KafkaError) as refused:
         run.shell.write_marker(5, 7, 0, 0, True, 0)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -403,7 +407,7 @@ async def test_there_is_no_marker_for_a_partition_that_is_not_coordinated_here(
 async def test_a_restart_finds_transactions_as_they_were(make_broker: MakeBroker) -> None:
     broker = await make_broker()
     async with await Client.connect(broker.port) as client:
-        run = await _run(broker, client)
+        run = await run_of(broker, client)
     for producer_id, name in enumerate(("committed", "aborted", "open")):
         run.put_in_transaction(producer_id, **{name: "1"})
     run.end(0)

@@ -18,7 +18,8 @@ from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
-from tests.broker.harness import Client, Topic, create_topic, unique_name
+from tests.broker.conftest import Connect, MakeBroker
+from tests.broker.harness import Client, Topic, create_topic, unique_name, with_follower, without_follower
 
 
 def _commit(
@@ -123,3 +124,20 @@ async def test_pipelined_commits_are_answered_in_order(client: Client) -> None:
     answers = [await client.receive() for _ in range(50)]
     assert all(answer == answers[0] for answer in answers)
     assert await _committed(client, group, topic) == (49, 50, "")
+
+
+async def test_a_commit_waits_for_its_replicas_as_long_as_the_setting_says(
+    make_broker: MakeBroker, connect: Connect, short_ways: list[bool]
+) -> None:
+    broker = await make_broker({"offsets.commit.timeout.ms": 30})
+    client = await connect(broker)
+    group, topic = await _group(client), await create_topic(client)
+    assert (await client.call(_commit(group, topic, 1), 8)).topics[0].partitions[0].error_code == 0
+    partition = broker.node.replicas.by_topic("__consumer_offsets", broker.node.groups.partition_of(group))
+    with_follower(partition)
+    for offset in (2, 3):
+        answer = await client.call(_commit(group, topic, offset), 8)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert short_ways == [True, True]
+    without_follower(broker, partition)
+    assert await _committed(client, group, topic) == (3, 4, "")

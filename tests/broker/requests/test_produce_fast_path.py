@@ -18,6 +18,8 @@ from tests.broker.harness import (
     eventually,
     partition_of,
     produce_request,
+    with_follower,
+    without_follower,
 )
 
 ALL, LEADER = -1, 1
@@ -35,18 +37,6 @@ async def learned(client: Client, topic: Topic, **options: Any) -> Any:
     return request
 
 
-def with_follower(broker: InProcessBroker, topic: Topic) -> Partition:
-    """The partition, about to have another replica in sync, which nobody has heard of."""
-    partition: Partition = partition_of(broker, topic)
-    partition.role.propose_isr((1, 2))  # type: ignore[union-attr]
-    return partition
-
-
-def without_follower(broker: InProcessBroker, topic: Topic, **changes: Any) -> None:
-    part = broker.node.image.topics_by_name[topic.name].partitions[0]
-    partition_of(broker, topic).take_role(replace(part, **changes))
-
-
 def waiters(partition: Partition) -> int:
     return len(partition.role.ack_waiters.waiting)  # type: ignore[union-attr]
 
@@ -58,11 +48,12 @@ async def test_what_is_not_committed_yet_is_answered_when_it_is_and_appended_onc
     topic = await create_topic(client)
     request = produce_request(topic, {0: batch(b"v")})
     ordinary = result_of(await client.call(request, version))
-    partition = with_follower(broker, topic)
+    partition = partition_of(broker, topic)
+    with_follower(partition)
     client.send(request, version=version)
     await eventually(lambda: waiters(partition) == 1)
     assert (partition.log.log_end_offset, partition.high_watermark) == (2, 1)
-    without_follower(broker, topic)
+    without_follower(broker, partition)
     assert result_of(await client.receive()) == replace(ordinary, base_offset=1)
     assert partition.log.log_end_offset == 2
     assert short_ways == [True]
@@ -73,7 +64,8 @@ async def test_the_leader_alone_is_enough_for_acks_1(
 ) -> None:
     topic = await create_topic(client)
     request = await learned(client, topic, acks=LEADER)
-    partition = with_follower(broker, topic)
+    partition = partition_of(broker, topic)
+    with_follower(partition)
     assert result_of(await client.call(request)).base_offset == 1
     assert partition.high_watermark == 1
     assert short_ways == [True]
@@ -86,7 +78,8 @@ async def test_a_produce_that_is_not_committed_in_time_says_so(
     topic = await create_topic(client)
     request = produce_request(topic, {0: batch(b"v")}, timeout_ms=20)
     await client.call(request, version)
-    partition = with_follower(broker, topic)
+    partition = partition_of(broker, topic)
+    with_follower(partition)
     result = result_of(await client.call(request, version))
     assert (result.error_code, result.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 1)
     assert (partition.log.log_end_offset, waiters(partition)) == (2, 0)
@@ -98,10 +91,11 @@ async def test_a_produce_that_waits_is_told_when_another_broker_leads(
 ) -> None:
     topic = await create_topic(client)
     request = await learned(client, topic)
-    partition = with_follower(broker, topic)
+    partition = partition_of(broker, topic)
+    with_follower(partition)
     client.send(request)
     await eventually(lambda: waiters(partition) == 1)
-    without_follower(broker, topic, leader=2, leader_epoch=1)
+    without_follower(broker, partition, leader=2, leader_epoch=1)
     result = result_of(await client.receive())
     assert (result.error_code, result.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     result = result_of(await client.call(request))
@@ -116,7 +110,8 @@ async def test_a_producer_that_leaves_while_it_waits_leaves_no_waiter(
     topic = await create_topic(client)
     leaving = await connect(broker)
     request = await learned(leaving, topic)
-    partition = with_follower(broker, topic)
+    partition = partition_of(broker, topic)
+    with_follower(partition)
     leaving.send(request)
     await eventually(lambda: waiters(partition) == 1)
     await leaving.close()

@@ -34,7 +34,7 @@ class _Markers:
 
 def _harness(markers: _Markers) -> Harness:
     topics = FakeTopics(t=2)
-    return Harness(lambda: TransactionCoordinator(BrokerConfig({}), topics, lambda: 0, markers))
+    return Harness(lambda: TransactionCoordinator(BrokerConfig({}), topics, 0, markers))
 
 
 def _add(harness: Harness, place: TopicPartition, version: int) -> None:

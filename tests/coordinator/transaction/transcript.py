@@ -76,7 +76,7 @@ class TransactionSession(MachineSession):
     def _start(self) -> None:
         self._harness = Harness(
             lambda: TransactionCoordinator(
-                BrokerConfig(self._settings), self._topics, lambda: self._coordinator_epoch, self
+                BrokerConfig(self._settings), self._topics, self._coordinator_epoch, self
             )
         )
         self._seen = 0

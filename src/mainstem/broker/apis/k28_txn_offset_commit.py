@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
-from mainstem.broker.coordination.shell import client_error
+from mainstem.broker.coordination.pending_replies import client_error
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
 from mainstem.coordinator.effects import Token

@@ -41,13 +41,19 @@ class Coordinators(ABC, Generic[M]):
     """
 
     def __init__(
-        self, node: "BrokerRole", topic: str, settings: str, codec: Codec, load_buffer_bytes: int
+        self,
+        node: "BrokerRole",
+        topic: str,
+        settings: str,
+        codec: Codec,
+        load_buffer_bytes: int,
+        reply_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
         self._node = node
         self.topic = topic
         self._settings = settings
         self.shell: CoordinatorShell[M] = CoordinatorShell(
-            node, topic, self._new_machine, codec, load_buffer_bytes
+            node, topic, self._new_machine, codec, load_buffer_bytes, reply_timeout_ms
         )
 
     @abstractmethod

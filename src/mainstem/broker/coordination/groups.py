@@ -26,7 +26,14 @@ class GroupCoordinators(Coordinators[GroupCoordinator]):
         self._topics = ImageTopics(node)
         codec = Codec(node.config.get("offsets.topic.compression.codec"))
         load_buffer_bytes = node.config.get("offsets.load.buffer.size")
-        super().__init__(node, CONSUMER_OFFSETS, "offsets.topic", codec, load_buffer_bytes)
+        super().__init__(
+            node,
+            CONSUMER_OFFSETS,
+            "offsets.topic",
+            codec,
+            load_buffer_bytes,
+            lambda: node.config.get("offsets.commit.timeout.ms"),
+        )
 
     def _new_machine(self, partition: Partition) -> GroupCoordinator:
         return GroupCoordinator(self._node.config, self._topics, self._new_uuid_text, self._group_config)

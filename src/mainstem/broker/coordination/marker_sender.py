@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.turns import Turns
 from mainstem.coordinator.transaction.completion import MarkersDue
@@ -256,12 +256,8 @@ class _Delivery:
         return seconds
 
     def _is_coordinated_here(self) -> bool:
-        """Whoever coordinates it next finds the decision in the log, and sees to the markers."""
-        if self._sender.closed:
-            return False
-        part = self._node.image.partition(TRANSACTION_STATE, self._coordinator_index)
-        return (
-            part is not None
-            and part.leader == self._node.node_id
-            and part.leader_epoch == self._due.coordinator_epoch
-        )
+        """In the epoch of the decision. Whoever coordinates it next finds that in the log, and sees to the
+        markers.
+        """
+        epoch = self._node.transactions.shell.leader_epoch(self._coordinator_index)
+        return not self._sender.closed and epoch == self._due.coordinator_epoch

@@ -4,14 +4,19 @@ It loads a machine by replaying the partition's log, hands it events, appends th
 the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
 undoes what was decided in that turn. Records of a client's transaction are a batch of their own, appended at
 once. Groups and transactions are machines of this shell.
+
+A machine lives for one leader epoch. In the next one, although the leader be the same, it is loaded again:
+what it had decided may not be what the log says.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from mainstem.broker.coordination.loading import load
+from mainstem.broker.coordination.pending_replies import PendingReplies, Replies, client_error, fail, give
 from mainstem.broker.logs.partition import Partition
 from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
 from mainstem.coordinator.machine import Machine, TransactionalMachine
@@ -31,36 +36,20 @@ M = TypeVar("M", bound=Machine)
 _TIMERS_SECONDS_MAX = 0.01
 # What a record takes in a batch besides its key and value, at most.
 _RECORD_OVERHEAD_MAX = 32
-# The errors of an append as a coordinator's clients know them: which of them to try again, and where. Others
-# are theirs as they are, such as those of a transaction that is over.
-_CLIENT_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def client_error(error: ErrorCode) -> ErrorCode:
-    """How a coordinator's client is told of an error of an append, or of the verification before it."""
-    return _CLIENT_ERRORS.get(error, error)
 
 
 class Shard(Generic[M]):
-    """One partition's machine, and what was decided in this turn but not appended yet."""
+    """One partition's machine in one leader epoch, and what was decided in this turn but not appended yet."""
 
     __slots__ = (
         "batch_bytes",
         "end_offset",
         "flush_scheduled",
+        "leader_epoch",
         "loading",
         "machine",
         "partition",
+        "pending",
         "records",
         "replies",
         "timer",
@@ -68,23 +57,44 @@ class Shard(Generic[M]):
         "undo",
     )
 
-    def __init__(self, partition: Partition, machine: M) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        machine: M,
+        loop: asyncio.AbstractEventLoop,
+        timeout_ms: Callable[[], int] | None,
+        lost: Callable[["Shard[M]", ErrorCode], None],
+    ) -> None:
         self.partition = partition
+        self.leader_epoch = partition.leader_epoch
         self.machine = machine
+        self.pending = PendingReplies(partition, loop, timeout_ms, partial(lost, self))
         self.loading: asyncio.Task[None] | None = None
         # Replies wait until the high watermark has come this far.
         self.end_offset = 0
         self.records: list[CoordinatorRecord] = []
         self.batch_bytes = HEADER_SIZE
-        self.replies: list[tuple[Token, Any]] = []
+        self.replies: Replies = []
         self.undo: list[Callable[[], object]] = []
         self.flush_scheduled = False
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
 
+    def check_may_append(self) -> None:
+        """KafkaError when this epoch is over, or what is appended now could not be committed."""
+        self.partition.check_leader(self.leader_epoch)
+        self.partition.check_enough_replicas()
+
+    def deliver(self) -> None:
+        """Let the replies go when what was appended is committed."""
+        replies, self.replies = self.replies, []
+        self.pending.deliver(replies, self.end_offset)
+
 
 class CoordinatorShell(Generic[M]):
-    """The machines of one internal topic on this node."""
+    """The machines of one internal topic on this node. `reply_timeout_ms` says how long an answer waits for
+    its records to be committed; without it, as long as it takes.
+    """
 
     def __init__(
         self,
@@ -93,6 +103,7 @@ class CoordinatorShell(Generic[M]):
         new_machine: Callable[[Partition], M],
         codec: Codec,
         load_buffer_bytes: int,
+        reply_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
         self._node = node
         self._loop = node.loop
@@ -101,6 +112,7 @@ class CoordinatorShell(Generic[M]):
         self._new_machine = new_machine
         self._codec = codec
         self._load_buffer_bytes = load_buffer_bytes
+        self._reply_timeout_ms = reply_timeout_ms
         self._shards: dict[int, Shard[M]] = {}
         self._touched: list[Shard[M]] = []  # in this turn of the event loop
         # Called when what a turn decided is written, before any other request is read.
@@ -124,8 +136,20 @@ class CoordinatorShell(Generic[M]):
 
     def machine(self, index: int) -> M | None:
         """That of a partition, for a question that changes nothing; None unless it is loaded."""
-        shard = self._shards.get(index)
+        shard = self._shard(index)
         return shard.machine if shard is not None and shard.loading is None else None
+
+    def leader_epoch(self, index: int) -> int:
+        """In which epoch a partition is coordinated here; -1 when it is not."""
+        shard = self._shard(index)
+        return shard.leader_epoch if shard is not None else -1
+
+    def _shard(self, index: int) -> Shard[M] | None:
+        """That of a partition, until another leader epoch begins."""
+        shard = self._shards.get(index)
+        if shard is None or shard.leader_epoch != shard.partition.leader_epoch:
+            return None
+        return shard
 
     @property
     def missing(self) -> list[int]:
@@ -140,17 +164,20 @@ class CoordinatorShell(Generic[M]):
         ]
 
     def metadata_changed(self) -> None:
-        """Take over the partitions that this node leads now, let go of those that it does not."""
+        """Take over the partitions that this node leads now, let go of those that it does not, or in another
+        epoch.
+        """
         topic = self._node.image.topics_by_name.get(self._topic)
         if topic is None or topic.topic_id != self._topic_id:
             self._unload_all(ErrorCode.NOT_COORDINATOR)
             self._topic_id = topic.topic_id if topic else None
         for part in topic.partitions if topic else ():
-            led = part.leader == self._node.node_id
-            if led and part.partition not in self._shards:
-                self._begin(part.partition)
-            elif not led and part.partition in self._shards:
-                self._unload(part.partition, ErrorCode.NOT_COORDINATOR)
+            index, led = part.partition, part.leader == self._node.node_id
+            shard = self._shards.get(index)
+            if shard is not None and not (led and shard.leader_epoch == part.leader_epoch):
+                self._unload(index, ErrorCode.NOT_COORDINATOR)
+            if led and index not in self._shards:
+                self._begin(index)
         for shard in list(self._shards.values()):
             if shard.loading is None:
                 self._run(shard, lambda machine: machine.topics_changed(self._now_ms()))
@@ -159,7 +186,9 @@ class CoordinatorShell(Generic[M]):
         partition = self._node.replicas.find(self._topic, index)
         if partition is None:
             return  # its log could not be made; it begins when that is done
-        shard = self._shards[index] = Shard(partition, self._new_machine(partition))
+        shard = self._shards[index] = Shard(
+            partition, self._new_machine(partition), self._loop, self._reply_timeout_ms, self._lost
+        )
         if partition.log.log_end_offset == partition.log.log_start_offset:
             self._loaded(shard)  # nothing to read: it can serve in this very turn
         else:
@@ -200,14 +229,21 @@ class CoordinatorShell(Generic[M]):
             shard.timer.cancel()
         replies, shard.replies = shard.replies, []
         shard.records.clear()
-        _fail(replies, error)
+        fail(replies, error)
+        shard.pending.fail_all(error)
         shard.machine.unload(error)
+
+    def _lost(self, shard: Shard[M], error: ErrorCode) -> None:
+        """What was appended will never be committed here: the state is no longer what the log says."""
+        if self._is_here(shard):
+            logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
+            self._unload(shard.partition.index, ErrorCode.NOT_COORDINATOR)
 
     # ---- events
 
     def submit(self, index: int, token: Token, event: Callable[[M, Token, int], None]) -> None:
         """Hand an event to the machine of a partition; the token is answered now or later, but always."""
-        shard = self._shards.get(index)
+        shard = self._shard(index)
         if shard is None:
             token.fail(ErrorCode.NOT_COORDINATOR)
             return
@@ -226,7 +262,7 @@ class CoordinatorShell(Generic[M]):
         """The same for an event that writes nothing, sets no earlier timer and tells by itself whether all is
         well. False, and nothing has happened: when it says so, or when its answer would have to wait.
         """
-        shard = self._shards.get(index)
+        shard = self._shard(index)
         if (
             shard is None
             or shard.loading is not None
@@ -254,7 +290,7 @@ class CoordinatorShell(Generic[M]):
         effects.undo.clear()
         effects.records.clear()
         effects.transaction = None
-        _fail(replies, ErrorCode.UNKNOWN_SERVER_ERROR)
+        fail(replies, ErrorCode.UNKNOWN_SERVER_ERROR)
         return any(answered is token for answered, _ in replies)
 
     def _after_event(self, shard: Shard[M]) -> None:
@@ -267,9 +303,9 @@ class CoordinatorShell(Generic[M]):
             if shard.records or shard.partition.high_watermark < shard.end_offset:
                 shard.replies += replies
                 if not shard.records:
-                    self._deliver_when_committed(shard)
+                    shard.deliver()
             else:
-                _reply(replies)
+                give(replies)
         deadline = shard.machine.timers.next_deadline()
         if deadline is not None and (shard.timer is None or deadline < shard.timer_ms):
             self._set_timer(shard, deadline)
@@ -360,13 +396,13 @@ class CoordinatorShell(Generic[M]):
         partition = shard.partition
         batch = build_batch_of_pairs(records, now_ms, self._codec)
         try:
-            partition.check_enough_replicas()
+            shard.check_may_append()
             result = partition.append(batch, now_ms, Origin.COORDINATOR)
         except KafkaError as error:
             self._append_failed(shard, undo, error)
             return
         shard.end_offset = result.last_offset + 1
-        self._deliver_when_committed(shard)
+        shard.deliver()
 
     def _append_transactional(self, shard: Shard[M], transaction: Transaction) -> None:
         """Append the records of this event, after those that were decided before it. If that fails, this
@@ -381,7 +417,7 @@ class CoordinatorShell(Generic[M]):
         now_ms = self._node.clock.now_ms()
         batch = build_batch_of_pairs(effects.records, now_ms, self._codec, transaction[:2])
         try:
-            partition.check_enough_replicas()
+            shard.check_may_append()
             result = partition.append(batch, now_ms, Origin.COORDINATOR, guard=transaction.guard)
         except KafkaError as error:
             self._append_failed(shard, [], error)
@@ -402,7 +438,7 @@ class CoordinatorShell(Generic[M]):
         """Append the marker that ends a transaction, after what was decided before, and tell the machine.
         What it makes of that is seen when the marker is committed. KafkaError when it could not be appended.
         """
-        shard = self._shards.get(index)
+        shard = self._shard(index)
         if shard is None or shard.loading is not None:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self._topic}-{index} is not coordinated here (yet)"
@@ -411,7 +447,7 @@ class CoordinatorShell(Generic[M]):
         if shard.records:
             self._flush(shard)
             self._after_event(shard)  # if it failed, what was undone may have left answers and timers
-        partition.check_enough_replicas()
+        shard.check_may_append()
         now_ms = self._node.clock.now_ms()
         result = partition.append_marker(
             producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version
@@ -434,56 +470,6 @@ class CoordinatorShell(Generic[M]):
         for action in reversed(undo):
             action()
         code = client_error(error.code)
-        _fail(replies, code)
+        fail(replies, code)
         if not shard.flush_scheduled:
             self._after_event(shard)  # an undo may have answered those who waited for long
-
-    def _deliver_when_committed(self, shard: Shard[M]) -> None:
-        replies, shard.replies = shard.replies, []
-        partition = shard.partition
-        if partition.high_watermark >= shard.end_offset:
-            _reply(replies)
-        elif replies:
-            partition.add_ack_waiter(shard.end_offset - 1, -1, _Committed(self, shard, replies))
-
-    def not_committed(self, shard: Shard[M], replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
-        """What was appended will never be committed here: the state is no longer what the log says."""
-        _fail(replies, _CLIENT_ERRORS.get(error, ErrorCode.NOT_COORDINATOR))
-        for index, known in list(self._shards.items()):
-            if known is shard:
-                logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
-                self._unload(index, ErrorCode.NOT_COORDINATOR)
-
-
-class _Committed(Generic[M]):
-    """Replies that wait for the high watermark."""
-
-    __slots__ = ("_replies", "_shard", "_shell")
-
-    def __init__(self, shell: CoordinatorShell[M], shard: Shard[M], replies: list[tuple[Token, Any]]) -> None:
-        self._shell = shell
-        self._shard = shard
-        self._replies = replies
-
-    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
-        if error:
-            self._shell.not_committed(self._shard, self._replies, error)
-        else:
-            _reply(self._replies)
-
-
-def _reply(replies: list[tuple[Token, Any]]) -> None:
-    """One answer that fails must not keep the others from theirs."""
-    for token, response in replies:
-        try:
-            token.reply(response)
-        except Exception:
-            logger.exception("an answer could not be given")
-
-
-def _fail(replies: list[tuple[Token, Any]], error: ErrorCode) -> None:
-    for token, _ in replies:
-        try:
-            token.fail(error)
-        except Exception:
-            logger.exception("an answer could not be given")

@@ -45,7 +45,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         return TransactionCoordinator(
             self._node.config,
             self._topics,
-            coordinator_epoch=lambda: partition.leader_epoch,
+            coordinator_epoch=partition.leader_epoch,
             markers=self._markers,
         )
 

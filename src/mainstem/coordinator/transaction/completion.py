@@ -97,7 +97,7 @@ class Completion:
             transactional_id,
             metadata.producer_id,
             metadata.producer_epoch,
-            state.coordinator_epoch(),
+            state.coordinator_epoch,
             metadata.state is State.PREPARE_COMMIT,
             partitions,
             metadata.client_version,

@@ -5,7 +5,7 @@ the token `markers`, which is answered again and again; when it is told to `fail
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mainstem.config import BrokerConfig
@@ -47,9 +47,7 @@ NEEDS_PRODUCER_ID: Final = _NeedsProducerId()
 class TransactionCoordinator:
     """Transactional ids, their producers and their transactions."""
 
-    def __init__(
-        self, config: BrokerConfig, topics: Topics, coordinator_epoch: Callable[[], int], markers: Token
-    ) -> None:
+    def __init__(self, config: BrokerConfig, topics: Topics, coordinator_epoch: int, markers: Token) -> None:
         self.state = state = CoordinatorState(config, topics, coordinator_epoch, markers)
         self.effects = state.effects
         self.timers = state.timers

@@ -1,6 +1,5 @@
 """What the parts of the transaction coordinator share: the transactional ids, the settings, the way out."""
 
-from collections.abc import Callable
 from functools import partial
 
 from mainstem.config import BrokerConfig
@@ -15,9 +14,7 @@ from mainstem.protocol.resources import TopicPartition
 class CoordinatorState:
     """The transactional ids of one partition of `__transaction_state`."""
 
-    def __init__(
-        self, config: BrokerConfig, topics: Topics, coordinator_epoch: Callable[[], int], markers: Token
-    ) -> None:
+    def __init__(self, config: BrokerConfig, topics: Topics, coordinator_epoch: int, markers: Token) -> None:
         self.config = config
         self.topics = topics
         self.coordinator_epoch = coordinator_epoch
