@@ -260,7 +260,8 @@ async def elect(broker: InProcessBroker, topic: str, index: int = 0, leader: int
     """Have a broker lead a partition from now on; if it did before, in a new epoch."""
     topic_id = broker.node.image.topics_by_name[topic].topic_id
     change = PartitionChangeRecord(index, topic_id, leader=leader, **changes)
-    await broker.node.controller.submit(lambda _: (None, [change]))
+    server = broker.node._server
+    await server.loader.applied(server.metadata_log.append([change]).offset)
 
 
 def with_follower(partition: Any) -> None:

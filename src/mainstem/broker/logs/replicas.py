@@ -58,7 +58,7 @@ class Replicas:
         self._has_begun = False
         # As they were written down before the node started; a log that is made later begins with none.
         self._high_watermarks = self._log_manager.high_watermarks()
-        # None stands for a partition whose log could not be made.
+        # None stands for a partition whose log could not be made, and for one that only others have.
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[bytes, list[Partition | None]] = {}
         self._names: dict[bytes, str] = {}
@@ -107,7 +107,9 @@ class Replicas:
         if partitions is None or index >= len(partitions):
             return False
         partition = partitions[index]
-        return partition is None or partition.log.health.failure is not None
+        if partition is None:
+            return (topic, index) in self._unmade
+        return partition.log.health.failure is not None
 
     @property
     def unmade(self) -> list[UnmadeLog]:
@@ -179,18 +181,22 @@ class Replicas:
             self._names[topic.topic_id] = topic.name
         config = None
         problem: KafkaError | None = None
-        failed = 0
-        for number, part in enumerate(topic.partitions[len(partitions) :], 1):
+        tried = failed = 0
+        for index, part in enumerate(topic.partitions):
+            if index == len(partitions):
+                partitions.append(None)
+            key = (topic.name, index)
+            if self._node_id not in part.replicas or partitions[index] is not None or key in self._unmade:
+                continue
             config = config or self._log_config(topic.name)
             try:
-                partitions.append(self._new_partition(topic.name, topic.topic_id, part, config, is_new))
+                partitions[index] = self._new_partition(topic.name, topic.topic_id, part, config, is_new)
             except KafkaError as error:
-                partitions.append(None)
-                unmade = UnmadeLog(topic.name, topic.topic_id, part, is_new, error)
-                self._unmade[topic.name, part.partition] = unmade
+                self._unmade[key] = UnmadeLog(topic.name, topic.topic_id, part, is_new, error)
                 problem = problem or error
                 failed += 1
-            if number % _LOGS_PER_TURN == 0:
+            tried += 1
+            if tried % _LOGS_PER_TURN == 0:
                 await asyncio.sleep(0)  # making a log touches the disk: others have their turn
         if problem is not None:
             logger.error(
@@ -199,11 +205,16 @@ class Replicas:
             )  # fmt: skip
 
     def _update_partitions(self, topic: TopicImage) -> None:
-        for partition, part in zip(self._by_id[topic.topic_id], topic.partitions, strict=True):
+        partitions = self._by_id[topic.topic_id]
+        for index, part in enumerate(topic.partitions):
+            partition, unmade = partitions[index], self._unmade.get((topic.name, index))
             if partition is not None:
                 partition.take_role(part)
-            else:
-                self._unmade[topic.name, part.partition].part = part
+            elif unmade is not None:
+                unmade.part = part
+            if self._node_id not in part.replicas:
+                partitions[index] = None
+                self._let_go(topic.name, index, partition)
 
     def _update_config(self, topic: str) -> None:
         config = self._log_config(topic)
@@ -245,11 +256,14 @@ class Replicas:
         name = self._names.pop(topic_id)
         del self._by_name[name]
         for index, partition in enumerate(partitions):
-            if partition is None:
-                del self._unmade[name, index]
-            else:
-                partition.delete()
-                self._log_manager.delete(name, index, self._server.clock.now_ms())
+            self._let_go(name, index, partition)
+
+    def _let_go(self, topic: str, index: int, partition: Partition | None) -> None:
+        """This node has the partition no more."""
+        self._unmade.pop((topic, index), None)
+        if partition is not None:
+            partition.delete()
+            self._log_manager.delete(topic, index, self._server.clock.now_ms())
 
     # ---- logs that could not be made
 
@@ -270,8 +284,14 @@ class Replicas:
             await asyncio.sleep(0)
 
     def _make_now(self, topic: str, index: int) -> Partition:
-        """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible."""
-        unmade = self._unmade[topic, index]
+        """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible, and
+        NOT_LEADER_OR_FOLLOWER when only other brokers have the partition.
+        """
+        unmade = self._unmade.get((topic, index))
+        if unmade is None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not on broker {self._node_id}"
+            )
         try:
             made = self._new_partition(
                 topic, unmade.topic_id, unmade.part, self._log_config(topic), unmade.is_new
