@@ -42,12 +42,18 @@ class Row(Generic[V]):
         aliases: tuple[str, ...] = (),
     ) -> Setting:
         valid, update, scope = None, UpdateMode.READ_ONLY, Scope.BROKER
+        acted_on = fixed_at_start = security = unlisted = False
         for fact in facts:
-            if isinstance(fact, UpdateMode):
+            if isinstance(fact, Mark):
+                acted_on |= fact is ACTED_ON
+                fixed_at_start |= fact is FIXED_AT_START
+                security |= fact is SECURITY
+                unlisted |= fact is UNLISTED
+            elif isinstance(fact, UpdateMode):
                 update = fact
             elif isinstance(fact, Scope):
                 scope = fact
-            elif not isinstance(fact, Mark):
+            else:
                 valid = fact
         return Setting(
             name,
@@ -56,13 +62,13 @@ class Row(Generic[V]):
             doc,
             valid,
             update,
-            acted_on=ACTED_ON in facts,
-            fixed_at_start=FIXED_AT_START in facts,
+            acted_on=acted_on,
+            fixed_at_start=fixed_at_start,
             scope=scope,
             synonym=synonym,
             aliases=aliases,
-            security=SECURITY in facts,
-            listed=UNLISTED not in facts,
+            security=security,
+            listed=not unlisted,
         )
 
 

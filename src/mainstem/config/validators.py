@@ -8,8 +8,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mainstem.durations import is_iso_duration
-
 
 class Validator(Protocol):
     """Anything that can say what is wrong with a typed value."""
@@ -118,6 +116,8 @@ class OffsetReset(Struct, frozen=True):
     def problem(self, value: object) -> str | None:
         if value in ("earliest", "latest"):
             return None
+        from mainstem.durations import is_iso_duration  # not at every start
+
         word, _, duration = str(value).partition(":")
         is_good = word == "by_duration" and is_iso_duration(duration)
         return None if is_good else "neither an end of the log nor a duration"
