@@ -7,8 +7,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mainstem.testing.in_process import InProcessBroker
 
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
 
 class Answer(NamedTuple):
     status: int

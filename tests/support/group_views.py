@@ -91,12 +91,6 @@ class GroupView:
         until(settled, lambda: f"group {self.group} to settle: {last[0]}")
         return {member.name: member.partitions for member in members}
 
-    def await_committed(self, offsets: dict[TopicPartition, int]) -> None:
-        until(
-            lambda: self.committed() == offsets,
-            lambda: f"commits of {self.group}: {self.committed()} is not {offsets}",
-        )
-
 
 def fill(target: Target, topic: str, partitions: int, count: int, first: int = 0) -> None:
     """Write messages `first` to `first + count - 1`, in turn over the partitions, each naming itself."""

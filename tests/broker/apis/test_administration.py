@@ -27,7 +27,7 @@ from tests.broker.harness import Client, Topic, alter, create_topic, partition_o
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
-DEFAULT, DYNAMIC_TOPIC, DYNAMIC_DEFAULT_BROKER, DYNAMIC_BROKER = 5, 1, 3, 2
+DYNAMIC_TOPIC, DYNAMIC_DEFAULT_BROKER, DYNAMIC_BROKER = 1, 3, 2
 
 
 async def create(client: Client, version: int | None = None, **options: Any) -> Any:

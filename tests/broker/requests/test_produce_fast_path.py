@@ -22,7 +22,7 @@ from tests.broker.harness import (
     without_follower,
 )
 
-ALL, LEADER = -1, 1
+LEADER = 1
 
 
 def result_of(response: Any) -> PartitionProduceResponse:
