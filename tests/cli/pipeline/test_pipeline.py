@@ -11,6 +11,9 @@ from mainstem.spark.pipeline.running import registration
 from mainstem.testing import Broker
 from tests.cli.command import run_command
 from tests.cli.conftest import Mainstem
+from tests.support.target import Target
+from tests.wire.secured_kafka import secured_ports
+from tests.wire.token_logins import TOKEN, without_prefix
 
 COMMANDS = ("init", "validate", "explain", "run", "status", "stop", "replay-dead-letters")
 BAD = """\
@@ -66,6 +69,19 @@ def test_init_takes_the_schema_from_a_topic(mainstem: Mainstem, broker: Broker) 
     assert missing.returncode == 1
     assert "there is no topic 'pipeline-int'" in missing.stderr
     assert "did you mean pipeline-init?" in missing.stderr
+
+
+@pytest.mark.peer
+def test_init_reads_with_the_login_of_the_command(mainstem: Mainstem) -> None:
+    kafka = Target("kafka", f"127.0.0.1:{secured_ports()['PLAINTEXT']}", Path())
+    topic = kafka.create_topic()
+    produced = mainstem("produce", topic, "-b", kafka.bootstrap_servers, stdin='{"id": 1}\n')
+    assert produced.returncode == 0, produced.stderr
+    servers = f"127.0.0.1:{secured_ports()['TOKEN']}"
+    login = [f"--command-property={name}={value}" for name, value in without_prefix(TOKEN).items()]
+    made = mainstem("pipeline", "init", "p.yaml", "--topic", topic, "-b", servers, *login)
+    assert made.returncode == 0, made.stderr
+    assert "id BIGINT" in Path("p.yaml").read_text()
 
 
 def test_validate_shows_every_mistake_with_its_place() -> None:

@@ -24,8 +24,6 @@ EXAMPLES = examples(
     "mainstem pipeline init clicks.yaml --topic clicks  [dim]# with the schema of what is in the topic[/dim]",
 )
 SAMPLE = 1000
-# Those of the command that the source of the pipeline needs too.
-_SETTINGS_OF_LOGIN = ("bootstrap.", "security.", "sasl.", "ssl.")
 _SCHEMA = "id BIGINT NOT NULL, product STRING, amount DOUBLE, at TIMESTAMP"
 
 TEMPLATE = """\
@@ -142,12 +140,13 @@ def _inferred(target: Target, topic: str) -> Schema:
     from mainstem.spark.source.client import open_client
     from mainstem.spark.source.options import parse_options
     from mainstem.wire import WireError
+    from mainstem.wire.kafka_options import SECURITY_PREFIXES
 
     given = {
         **{
             f"kafka.{name}": text
             for name, text in target.settings.items()
-            if name.startswith(_SETTINGS_OF_LOGIN)
+            if name.startswith(("bootstrap.", *SECURITY_PREFIXES))
         },
         "subscribe": topic,
         "kafka.isolation.level": "read_committed",
