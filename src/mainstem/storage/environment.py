@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from mainstem.logs import about
@@ -47,6 +48,7 @@ class LogEnvironment:
         "deletions",
         "fsyncs",
         "handles",
+        "monotonic_ns",
         "producer_id_expiration_ms",
         "random",
         "repair_index",
@@ -59,12 +61,14 @@ class LogEnvironment:
         open_files_max: int = DEFAULT_OPEN_FILES_MAX,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
+        monotonic_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:
         self.handles = HandleCache(open_files_max)
         self.deletions = DeletionQueue()
         self.fsyncs: TimeHistogram | None = None  # where somebody wants to know what they take
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.random = random or Random(0)
+        self.monotonic_ns = monotonic_ns  # for how long something takes; never for what time it is
         # Whether a client's first batch of a transaction must have been verified with the coordinator
         # (`transaction.partition.verification.enable`). May be changed at any time.
         self.verifies_transactions = True

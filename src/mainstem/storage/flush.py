@@ -4,8 +4,7 @@
 """
 
 import os
-from collections.abc import Sequence
-from time import perf_counter_ns
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mainstem.storage.environment import DirectoryHealth
@@ -26,6 +25,7 @@ class FlushWork:
     __slots__ = (
         "_health",
         "_leader_epochs",
+        "_monotonic_ns",
         "_name",
         "_new_paths",
         "_segments",
@@ -43,6 +43,7 @@ class FlushWork:
         new_paths: Sequence[str],
         leader_epochs: LeaderEpochCache,
         health: DirectoryHealth,
+        monotonic_ns: Callable[[], int],
     ) -> None:
         self._name = name
         self.target = target
@@ -51,11 +52,12 @@ class FlushWork:
         self._new_paths = new_paths
         self._leader_epochs = leader_epochs
         self._health = health
+        self._monotonic_ns = monotonic_ns
         self.taken_ns = 0
 
     def run(self) -> None:
         """Sync. A failure takes the directory offline: the kernel may have dropped what it cannot write."""
-        began_ns = perf_counter_ns()
+        began_ns = self._monotonic_ns()
         try:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
@@ -70,7 +72,7 @@ class FlushWork:
                 f"fsync of {self._name} failed: {error.strerror or error}; log directory {self._health.path} "
                 "is offline until a restart"
             ) from error
-        self.taken_ns = perf_counter_ns() - began_ns
+        self.taken_ns = self._monotonic_ns() - began_ns
 
     def _sync_segment(self, segment: Segment, *, sealed: bool) -> None:
         try:
@@ -97,7 +99,10 @@ def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
         new_paths.append(log.directory)  # there are files in it that no fsync has named yet
         if recovery_point <= log.segments.bases[0]:
             new_paths += [f"{log.directory}/{PARTITION_METADATA}", str(log.health.path)]
-    return FlushWork(log.name, target, log.truncations, segments, new_paths, log.leader_epochs, log.health)
+    return FlushWork(
+        log.name, target, log.truncations, segments, new_paths, log.leader_epochs, log.health,
+        log.environment.monotonic_ns,
+    )  # fmt: skip
 
 
 def _sync_if_there(path: str) -> None:

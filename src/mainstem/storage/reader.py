@@ -4,7 +4,6 @@ A fetch never reads the batches it returns; it reads at most a few headers near 
 Where a reader will go on is remembered, so that reading from the start to the end costs no search at all.
 """
 
-import os
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +13,7 @@ from mainstem.records.batch import BatchHeader
 from mainstem.records.record import Record, RecordError, iter_records
 from mainstem.storage.files.file_range import FileRange
 from mainstem.storage.results import ReadResult
-from mainstem.storage.segments.scan import CorruptSegmentError, iter_batch_headers
+from mainstem.storage.segments.scan import CorruptSegmentError, batch_at, iter_batch_headers
 from mainstem.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _first_record(
 ) -> Record | None:
     """The first record of a batch that is wanted; the batch's first offset if its records cannot be read."""
     try:
-        for record in iter_records(os.pread(fd, header.size, position)):
+        for record in iter_records(batch_at(fd, position, header)):
             if wanted(record):
                 return record
     except RecordError:

@@ -39,7 +39,7 @@ from mainstem.storage.producers.transaction_index import (
     write_entries,
 )
 from mainstem.storage.segments.index_builder import IndexBuilder
-from mainstem.storage.segments.scan import CorruptSegmentError
+from mainstem.storage.segments.scan import CorruptSegmentError, batch_at
 from mainstem.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -175,7 +175,7 @@ class _Recovery:
             if header.partition_leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id != NO_PRODUCER_ID:
-                marker = read_marker(os.pread(fd, header.size, position)) if header.is_control else None
+                marker = read_marker(batch_at(fd, position, header)) if header.is_control else None
                 ended = report.producer_state.record(header, marker)
                 if ended is not None:
                     aborted.append(ended)

@@ -40,11 +40,16 @@ class Cleaning:
     """One job, from its keys to its last group."""
 
     def __init__(
-        self, job: Job, report: Callable[[CleanedGroup], None], may_go_on: Callable[[], None] = lambda: None
+        self,
+        job: Job,
+        report: Callable[[CleanedGroup], None],
+        may_go_on: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
         self._report = report
         self._may_go_on = may_go_on
+        self._now = now
         self._pieces = PieceReader(max(job.limits.buffer_bytes, _BUFFER_BYTES_MIN))
         self._throttle = Throttle(job.limits.bytes_per_second)
         self._keys = KeyMap(job.limits.map_bytes, job.limits.load_factor)
@@ -59,7 +64,7 @@ class Cleaning:
         self._facts: Int64s = np.zeros(retain.RETAIN_FACTS, np.int64)
 
     def run(self) -> Finished:
-        started = time.monotonic()
+        started = self._now()
         self._index_keys()
         end_offset = self._keys.latest_offset + 1
         segments = [self._sizes(base, size) for base, size in self._job.segments if base < end_offset]
@@ -78,7 +83,7 @@ class Cleaning:
             records_read=int(self._facts[retain.RECORDS_READ]),
             records_kept=int(self._facts[retain.RECORDS_KEPT]),
             keys=len(self._keys),
-            milliseconds=int((time.monotonic() - started) * 1000),
+            milliseconds=int((self._now() - started) * 1000),
         )
 
     def _path(self, base_offset: int, suffix: str = LOG_SUFFIX) -> str:

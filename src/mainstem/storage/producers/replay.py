@@ -16,7 +16,7 @@ from mainstem.storage.producers.producer_state import (
     snapshot_path,
 )
 from mainstem.storage.producers.transaction_index import AbortedTransaction
-from mainstem.storage.segments.scan import find_offset, iter_batch_headers
+from mainstem.storage.segments.scan import batch_at, find_offset, iter_batch_headers
 from mainstem.storage.segments.segment import Segment
 
 
@@ -69,7 +69,7 @@ def replay(
         if end is not None and header.base_offset >= end:
             break
         if header.producer_id != NO_PRODUCER_ID:
-            marker = read_marker(os.pread(fd, header.size, at)) if header.is_control else None
+            marker = read_marker(batch_at(fd, at, header)) if header.is_control else None
             ended = state.record(header, marker)
             if ended is not None:
                 aborted.append(ended)

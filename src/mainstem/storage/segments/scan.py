@@ -79,6 +79,11 @@ def last_boundary(fd: int, position: int, limit: int) -> tuple[int, int]:
         position, next_offset = following, base_offset + delta + 1
 
 
+def batch_at(fd: int, position: int, header: BatchHeader) -> bytes:
+    """All of the batch with this header."""
+    return os.pread(fd, header.size, position)
+
+
 def iter_batch_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """`(position, header)` of every batch between two boundaries."""
     chunk, start = b"", position
