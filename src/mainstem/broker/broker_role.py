@@ -79,7 +79,7 @@ class BrokerRole:
         )
         self.fetch_bytes_max: int = config.get("fetch.max.bytes")
         self._network: Network | None = None
-        self.coordinators = NodeCoordinators(self)
+        self._coordinators: NodeCoordinators | None = None
         self._maintenance: Maintenance | None = None
         self._index_repairs: IndexRepairs | None = None
         self._log_dir_moves: LogDirMoves | None = None
@@ -112,6 +112,11 @@ class BrokerRole:
         return self._log_dir_moves
 
     @property
+    def coordinators(self) -> NodeCoordinators:
+        assert self._coordinators is not None, "the node is not started"
+        return self._coordinators
+
+    @property
     def config(self) -> BrokerConfig:
         """The settings that are in force."""
         return self._server.configuration.current
@@ -124,12 +129,14 @@ class BrokerRole:
     @property
     def groups(self) -> "GroupCoordinators":
         """The group coordinators, which are loaded when the first group asks for one."""
-        return self.coordinators.groups
+        assert self._coordinators is not None, "the node is not started"
+        return self._coordinators.groups
 
     @property
     def transactions(self) -> "TransactionCoordinators":
         """The transaction coordinators, which are loaded when the first transaction asks for one."""
-        return self.coordinators.transactions
+        assert self._coordinators is not None, "the node is not started"
+        return self._coordinators.transactions
 
     @property
     def cluster_id(self) -> str:
@@ -169,6 +176,7 @@ class BrokerRole:
         await self._register()
         image = self.metadata_cache.image = server.metadata_log.image
         self.replicas = Replicas(server, self._partition_returned)
+        self._coordinators = NodeCoordinators(server, self.replicas, self.producer_ids)
         self._maintenance = Maintenance(server, self.replicas)
         server.configuration.subscribe(self._reconfigured)
         server.configuration.take(image)
@@ -231,7 +239,8 @@ class BrokerRole:
 
     async def stop_working(self) -> None:
         """Have everything at rest that works on the logs; the metadata does not change any more."""
-        self.coordinators.close()
+        if self._coordinators is not None:
+            self._coordinators.close()
         if self._maintenance is not None:
             await self._maintenance.stop()
             self._maintenance = None

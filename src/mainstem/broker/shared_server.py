@@ -65,6 +65,11 @@ class SharedServer:
         return self.configuration.current
 
     @property
+    def image(self) -> MetadataImage:
+        """The newest metadata that this node has applied."""
+        return self.metadata_cache.image
+
+    @property
     def log_manager(self) -> LogManager:
         assert self._log_manager is not None, "the node is not started"
         return self._log_manager

@@ -102,7 +102,13 @@ class Run:
         self.node = broker.node
         self.topic = topic
         self.shell = CoordinatorShell(
-            broker.node, topic, lambda _: Registers(), Codec.NONE, 1 << 20, reply_timeout_ms
+            broker.node._server,
+            broker.node.replicas,
+            topic,
+            lambda _: Registers(),
+            Codec.NONE,
+            1 << 20,
+            reply_timeout_ms,
         )
         self.shell.metadata_changed()
 

@@ -75,7 +75,7 @@ class _Writing:
             self._missing += 1
             done = self._done_in(self._results[marker.producer_id])
             try:
-                write_marker(node, place, marker, done)
+                write_marker(node.coordinators, place, marker, done)
             except Exception:
                 logger.exception("cannot write a marker into %s-%d", *place)
                 done(place, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -26,7 +26,8 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -42,18 +43,20 @@ class Coordinators(ABC, Generic[M]):
 
     def __init__(
         self,
-        node: "BrokerRole",
+        server: "SharedServer",
+        replicas: "Replicas",
         topic: str,
         settings: str,
         codec: Codec,
         load_buffer_bytes: int,
         reply_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
-        self._node = node
+        self._server = server
+        self._replicas = replicas
         self.topic = topic
         self._settings = settings
         self.shell: CoordinatorShell[M] = CoordinatorShell(
-            node, topic, self._new_machine, codec, load_buffer_bytes, reply_timeout_ms
+            server, replicas, topic, self._new_machine, codec, load_buffer_bytes, reply_timeout_ms
         )
 
     @abstractmethod
@@ -97,30 +100,30 @@ class Coordinators(ABC, Generic[M]):
 
     def partition_of(self, key: str) -> int:
         """The partition that a group or transactional id belongs to; -1 while there is no topic."""
-        topic = self._node.image.topics_by_name.get(self.topic)
+        topic = self._server.image.topics_by_name.get(self.topic)
         return java_hash(key) % len(topic.partitions) if topic is not None else -1
 
     def leader_of(self, key: str) -> int:
         """The id of the node that coordinates it; -1 when there is none now."""
         index = self.partition_of(key)
-        part = self._node.image.partition(self.topic, index)
+        part = self._server.image.partition(self.topic, index)
         if part is None:
             return -1
-        if part.leader == self._node.node_id and (
-            self._node.replicas.is_offline(self.topic, index) or index not in self.shell.partitions
+        if part.leader == self._server.node_id and (
+            self._replicas.is_offline(self.topic, index) or index not in self.shell.partitions
         ):
             return -1
         return part.leader
 
     async def ensure_topic(self) -> None:
         """Make the topic if it is not there; COORDINATOR_NOT_AVAILABLE when that cannot be done."""
-        if self.topic in self._node.image.topics_by_name:
+        if self.topic in self._server.image.topics_by_name:
             return
-        config = self._node.config
+        config = self._server.config
         factor = internal_replication_factor(
             config.get(f"{self._settings}.replication.factor"),
-            self._node.image.brokers.values(),
-            self._node.node_id,
+            self._server.image.brokers.values(),
+            self._server.node_id,
         )
         # Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups.
         asked_bytes = config.get(f"{self._settings}.segment.bytes")
@@ -136,7 +139,7 @@ class Coordinators(ABC, Generic[M]):
             configs=[CreatableTopicConfig(name, value) for name, value in settings.items()],
         )
         try:
-            response = await self._node.controller.create_topics(CreateTopicsRequest(topics=[topic]))
+            response = await self._server.controller.create_topics(CreateTopicsRequest(topics=[topic]))
         except KafkaError as error:
             raise self._cannot_create(error.message) from error
         (result,) = response.topics
@@ -158,7 +161,7 @@ class Coordinators(ABC, Generic[M]):
     def metadata_changed(self) -> None:
         """Settings, topics or leaders are other ones now."""
         for machine in self.shell.machines():
-            machine.state.config = self._node.config
+            machine.state.config = self._server.config
         self.shell.metadata_changed()
 
     def close(self) -> None:

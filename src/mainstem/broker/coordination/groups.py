@@ -16,37 +16,41 @@ from mainstem.records.compression import Codec
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 
 class GroupCoordinators(Coordinators[GroupCoordinator]):
     """All groups that this node coordinates."""
 
-    def __init__(self, node: "BrokerRole") -> None:
-        self._topics = ImageTopics(node)
-        codec = Codec(node.config.get("offsets.topic.compression.codec"))
-        load_buffer_bytes = node.config.get("offsets.load.buffer.size")
+    def __init__(self, server: "SharedServer", replicas: "Replicas") -> None:
+        self._topics = ImageTopics(server.metadata_cache)
+        codec = Codec(server.config.get("offsets.topic.compression.codec"))
+        load_buffer_bytes = server.config.get("offsets.load.buffer.size")
         super().__init__(
-            node,
+            server,
+            replicas,
             CONSUMER_OFFSETS,
             "offsets.topic",
             codec,
             load_buffer_bytes,
-            lambda: node.config.get("offsets.commit.timeout.ms"),
+            lambda: server.config.get("offsets.commit.timeout.ms"),
         )
 
     def _new_machine(self, partition: Partition) -> GroupCoordinator:
-        return GroupCoordinator(self._node.config, self._topics, self._new_uuid_text, self._group_config)
+        return GroupCoordinator(self._server.config, self._topics, self._new_uuid_text, self._group_config)
 
     def _topic_configs(self, replicas: int) -> dict[str, str]:
         return {"compression.type": "producer"}
 
     def _group_config(self, group_id: str) -> dict[str, Any]:
-        return group_values(self._node.image.config(ConfigResourceType.GROUP, group_id), self._node.config)
+        return group_values(
+            self._server.image.config(ConfigResourceType.GROUP, group_id), self._server.config
+        )
 
     def _new_uuid_text(self) -> str:
         """A random UUID in the form with hyphens, as in the member ids that Kafka makes."""
-        text = self._node.randomness.uuid().hex()
+        text = self._server.randomness.uuid().hex()
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def submit_for_member(

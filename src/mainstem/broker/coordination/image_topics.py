@@ -1,36 +1,33 @@
 """The newest metadata, as coordinators look at it."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from mainstem.broker.metadata.cache import MetadataCache
 from mainstem.cluster.image import TopicImage
 from mainstem.coordinator.topics import TopicInfo
 
-if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
-
 
 class ImageTopics:
-    """The topics of a node's image."""
+    """The topics of the image that this node has applied."""
 
-    def __init__(self, node: "BrokerRole") -> None:
-        self._node = node
+    def __init__(self, cache: MetadataCache) -> None:
+        self._cache = cache
 
     @property
     def version(self) -> int:
-        return self._node.image.offset
+        return self._cache.image.offset
 
     def by_name(self, name: str) -> TopicInfo | None:
-        return _info(self._node.image.topics_by_name.get(name))
+        return _info(self._cache.image.topics_by_name.get(name))
 
     def by_id(self, topic_id: bytes) -> TopicInfo | None:
-        return _info(self._node.image.topics_by_id.get(topic_id))
+        return _info(self._cache.image.topics_by_id.get(topic_id))
 
     def names(self) -> Iterable[str]:
-        return self._node.image.topics_by_name
+        return self._cache.image.topics_by_name
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
-        image = self._node.image
+        image = self._cache.image
         topic = image.topics_by_id.get(topic_id)
         if topic is None or partition >= len(topic.partitions):
             return frozenset()

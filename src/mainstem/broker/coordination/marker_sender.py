@@ -20,7 +20,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import TopicPartition
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.coordination.node_coordinators import NodeCoordinators
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Marker(NamedTuple):
 
 
 def write_marker(
-    node: "BrokerRole",
+    coordinators: "NodeCoordinators",
     place: TopicPartition,
     marker: Marker,
     done: Callable[[TopicPartition, ErrorCode], None],
@@ -50,12 +50,13 @@ def write_marker(
     """Write a marker into a partition of this node; `done` is called when it is committed, or cannot be."""
     topic, index = place
     try:
-        partition = node.replicas.by_topic(topic, index)
+        partition = coordinators.replicas.by_topic(topic, index)
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker needs a producer id and an epoch")
         partition.check_enough_replicas()
         if topic == CONSUMER_OFFSETS:
-            node.groups.write_marker(index, *marker)  # the offsets in the transaction count from here on
+            # The offsets in the transaction count from here on.
+            coordinators.groups.write_marker(index, *marker)
         else:
             producer_id, producer_epoch, coordinator_epoch, commit, transaction_version = marker
             partition.append_marker(
@@ -63,7 +64,7 @@ def write_marker(
                 producer_epoch,
                 coordinator_epoch,
                 commit,
-                node.clock.now_ms(),
+                coordinators.server.clock.now_ms(),
                 transaction_version,
             )
         partition.flush_in_time()
@@ -104,8 +105,8 @@ NOBODY: Final = _Nobody()
 class MarkerSender:
     """The token to which coordinators say what they need done: mostly, which markers are due."""
 
-    def __init__(self, node: "BrokerRole", turns: Turns) -> None:
-        self._node = node
+    def __init__(self, coordinators: "NodeCoordinators", turns: Turns) -> None:
+        self._coordinators = coordinators
         self.turns = turns
         self._due: list[MarkersDue] = []
         self._timers: set[asyncio.TimerHandle] = set()
@@ -120,10 +121,10 @@ class MarkerSender:
         if self.closed:
             return
         if isinstance(due, ProducerIdDue):
-            self._node.transactions.abort_with_fresh_id(due.transactional_id)
+            self._coordinators.transactions.abort_with_fresh_id(due.transactional_id)
             return
         if not self._due:
-            self._node.loop.call_soon(self.send)
+            self._coordinators.server.loop.call_soon(self.send)
         self._due.append(due)
 
     def fail(self, error: ErrorCode) -> None:
@@ -143,7 +144,7 @@ class MarkerSender:
         """
         if self._due:
             due, self._due = self._due, []
-            self.turns.begin([_Delivery(self._node, self, markers) for markers in due])
+            self.turns.begin([_Delivery(self._coordinators, self, markers) for markers in due])
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         def run() -> None:
@@ -151,21 +152,21 @@ class MarkerSender:
             action()
 
         if not self.closed:
-            timer = self._node.loop.call_later(seconds, run)
+            timer = self._coordinators.server.loop.call_later(seconds, run)
             self._timers.add(timer)
 
 
 class _Delivery:
     """The markers of one transaction."""
 
-    def __init__(self, node: "BrokerRole", sender: MarkerSender, due: MarkersDue) -> None:
-        self._node = node
+    def __init__(self, coordinators: "NodeCoordinators", sender: MarkerSender, due: MarkersDue) -> None:
+        self._coordinators = coordinators
         self._sender = sender
         self._due = due
         self._marker = Marker(
             due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
         )
-        self._coordinator_index = node.transactions.partition_of(due.transactional_id)
+        self._coordinator_index = coordinators.transactions.partition_of(due.transactional_id)
         self._unsent = list(due.partitions)
         self._written: set[TopicPartition] = set()  # and not told to the coordinator yet
         self._failed: set[TopicPartition] = set()
@@ -177,7 +178,7 @@ class _Delivery:
         made again, the transaction completed, or the coordinator replaced.
         """
         lacking = self._lacking()
-        unsent, time = self._unsent, self._node.loop.time
+        unsent, time = self._unsent, self._coordinators.server.loop.time
         self._sending = True
         while unsent:
             place = unsent.pop()
@@ -192,14 +193,14 @@ class _Delivery:
     def _lacking(self) -> frozenset[TopicPartition]:
         """The partitions that still need their marker from here."""
         if self._is_coordinated_here():
-            machine = self._node.transactions.shell.machine(self._coordinator_index)
+            machine = self._coordinators.transactions.shell.machine(self._coordinator_index)
             if machine is not None:
                 return machine.lacking(self._due)
         return frozenset()
 
     def _write(self, place: TopicPartition) -> None:
         try:
-            write_marker(self._node, place, self._marker, self._done)
+            write_marker(self._coordinators, place, self._marker, self._done)
         except Exception:
             logger.exception(
                 "cannot write a marker into %s-%d", *place, extra=about(topic=place[0], partition=place[1])
@@ -227,7 +228,7 @@ class _Delivery:
         if self._unsent or not self._written or not self._is_coordinated_here():
             return
         written, self._written = self._written, set()
-        self._node.transactions.shell.submit(
+        self._coordinators.transactions.shell.submit(
             self._coordinator_index,
             NOBODY,
             lambda machine, _, now_ms: machine.markers_written(due, written, now_ms),
@@ -259,5 +260,5 @@ class _Delivery:
         """In the epoch of the decision. Whoever coordinates it next finds that in the log, and sees to the
         markers.
         """
-        epoch = self._node.transactions.shell.leader_epoch(self._coordinator_index)
+        epoch = self._coordinators.transactions.shell.leader_epoch(self._coordinator_index)
         return not self._sender.closed and epoch == self._due.coordinator_epoch

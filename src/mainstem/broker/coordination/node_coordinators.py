@@ -5,14 +5,16 @@ when somebody asks for it first.
 from typing import TYPE_CHECKING, Any
 
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.broker.metadata.producer_ids import ProducerIds
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
     from mainstem.broker.coordination.coordinators import Coordinators
     from mainstem.broker.coordination.groups import GroupCoordinators
     from mainstem.broker.coordination.transactions import TransactionCoordinators
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 
 class NodeCoordinators:
@@ -20,8 +22,10 @@ class NodeCoordinators:
     replicas.
     """
 
-    def __init__(self, node: "BrokerRole") -> None:
-        self._node = node
+    def __init__(self, server: "SharedServer", replicas: "Replicas", producer_ids: ProducerIds) -> None:
+        self.server = server
+        self.replicas = replicas
+        self.producer_ids = producer_ids
         # None until they are loaded.
         self.loaded_groups: GroupCoordinators | None = None
         self.loaded_transactions: TransactionCoordinators | None = None
@@ -34,7 +38,7 @@ class NodeCoordinators:
     def _load_groups(self) -> "GroupCoordinators":
         from mainstem.broker.coordination.groups import GroupCoordinators
 
-        self.loaded_groups = GroupCoordinators(self._node)
+        self.loaded_groups = GroupCoordinators(self.server, self.replicas)
         self.loaded_groups.metadata_changed()
         return self.loaded_groups
 
@@ -45,7 +49,7 @@ class NodeCoordinators:
     def _load_transactions(self) -> "TransactionCoordinators":
         from mainstem.broker.coordination.transactions import TransactionCoordinators
 
-        self.loaded_transactions = TransactionCoordinators(self._node)
+        self.loaded_transactions = TransactionCoordinators(self)
         self.loaded_transactions.metadata_changed()
         return self.loaded_transactions
 
@@ -72,7 +76,7 @@ class NodeCoordinators:
         """Partitions can be used that could not before: in the next turn, their coordinators begin."""
         if not self._will_look:
             self._will_look = True
-            self._node.loop.call_soon(self._look)
+            self.server.loop.call_soon(self._look)
 
     def _look(self) -> None:
         self._will_look = False

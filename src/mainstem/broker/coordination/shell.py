@@ -27,7 +27,8 @@ from mainstem.records.record import build_batch_of_pairs
 from mainstem.storage.log import Origin
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.logs.replicas import Replicas
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -98,16 +99,18 @@ class CoordinatorShell(Generic[M]):
 
     def __init__(
         self,
-        node: "BrokerRole",
+        server: "SharedServer",
+        replicas: "Replicas",
         topic: str,
         new_machine: Callable[[Partition], M],
         codec: Codec,
         load_buffer_bytes: int,
         reply_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
-        self._node = node
-        self._loop = node.loop
-        self._now_ms = node.clock.steady_ms
+        self._server = server
+        self._replicas = replicas
+        self._loop = server.loop
+        self._now_ms = server.clock.steady_ms
         self._topic = topic
         self._new_machine = new_machine
         self._codec = codec
@@ -156,23 +159,23 @@ class CoordinatorShell(Generic[M]):
         """The partitions that this node leads and cannot coordinate: without a log, or one that cannot be
         read.
         """
-        topic = self._node.image.topics_by_name.get(self._topic)
+        topic = self._server.image.topics_by_name.get(self._topic)
         return [
             part.partition
             for part in (topic.partitions if topic else ())
-            if part.leader == self._node.node_id and part.partition not in self._shards
+            if part.leader == self._server.node_id and part.partition not in self._shards
         ]
 
     def metadata_changed(self) -> None:
         """Take over the partitions that this node leads now, let go of those that it does not, or in another
         epoch.
         """
-        topic = self._node.image.topics_by_name.get(self._topic)
+        topic = self._server.image.topics_by_name.get(self._topic)
         if topic is None or topic.topic_id != self._topic_id:
             self._unload_all(ErrorCode.NOT_COORDINATOR)
             self._topic_id = topic.topic_id if topic else None
         for part in topic.partitions if topic else ():
-            index, led = part.partition, part.leader == self._node.node_id
+            index, led = part.partition, part.leader == self._server.node_id
             shard = self._shards.get(index)
             if shard is not None and not (led and shard.leader_epoch == part.leader_epoch):
                 self._unload(index, ErrorCode.NOT_COORDINATOR)
@@ -183,7 +186,7 @@ class CoordinatorShell(Generic[M]):
                 self._run(shard, lambda machine: machine.topics_changed(self._now_ms()))
 
     def _begin(self, index: int) -> None:
-        partition = self._node.replicas.find(self._topic, index)
+        partition = self._replicas.find(self._topic, index)
         if partition is None:
             return  # its log could not be made; it begins when that is done
         shard = self._shards[index] = Shard(
@@ -392,7 +395,7 @@ class CoordinatorShell(Generic[M]):
         records, shard.records = shard.records, []
         undo, shard.undo = shard.undo, []
         shard.batch_bytes = HEADER_SIZE
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._server.clock.now_ms()
         partition = shard.partition
         batch = build_batch_of_pairs(records, now_ms, self._codec)
         try:
@@ -414,7 +417,7 @@ class CoordinatorShell(Generic[M]):
             if not effects.records:
                 return  # that has failed, and this event saw it
         partition = shard.partition
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._server.clock.now_ms()
         batch = build_batch_of_pairs(effects.records, now_ms, self._codec, transaction[:2])
         try:
             shard.check_may_append()
@@ -448,7 +451,7 @@ class CoordinatorShell(Generic[M]):
             self._flush(shard)
             self._after_event(shard)  # if it failed, what was undone may have left answers and timers
         shard.check_may_append()
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._server.clock.now_ms()
         result = partition.append_marker(
             producer_id, producer_epoch, coordinator_epoch, commit, now_ms, transaction_version
         )

@@ -16,8 +16,7 @@ from mainstem.records.batch import NO_PRODUCER_ID, PRODUCER_ID_POSITION, read_he
 from mainstem.storage.producers.verification import VerificationGuard
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
-    from mainstem.broker.coordination.transactions import Verdicts
+    from mainstem.broker.coordination.transactions import TransactionCoordinators, Verdicts
     from mainstem.broker.logs.partition import Partition
 
 _PRODUCER: Final = Struct(">qhi")  # id, epoch and base sequence, as they stand in the header of a batch
@@ -33,7 +32,7 @@ _TRANSIENT: Final = (
 
 
 def verify_at_once(
-    node: "BrokerRole",
+    transactions: "TransactionCoordinators",
     transactional_id: str,
     coordinator_index: int,
     version: int,
@@ -52,7 +51,7 @@ def verify_at_once(
     if guard is None or adds:
         return guard is None, None
     place = (partition.topic, partition.index)
-    is_part = node.transactions.shell.try_at_once(
+    is_part = transactions.shell.try_at_once(
         coordinator_index,
         lambda machine, _: machine.is_part(transactional_id, producer_id, producer_epoch, place),
     )

@@ -21,7 +21,7 @@ from mainstem.protocol.resources import TopicPartition
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.coordination.node_coordinators import NodeCoordinators
 
 # An event that may need a producer id which nobody had before: it is given one when it asks for it.
 NumberedEvent = Callable[[TransactionCoordinator, int | None, Token, int], None]
@@ -31,19 +31,28 @@ Verdicts = dict[TopicPartition, ErrorCode]
 class TransactionCoordinators(Coordinators[TransactionCoordinator]):
     """All transactional ids that this node coordinates."""
 
-    def __init__(self, node: "BrokerRole") -> None:
-        self._topics = ImageTopics(node)
+    def __init__(self, coordinators: "NodeCoordinators") -> None:
+        server = coordinators.server
+        self._topics = ImageTopics(server.metadata_cache)
         # What is written into many partitions at once: it must not keep others from theirs.
-        self.turns = Turns(node.loop)
-        self._markers = MarkerSender(node, self.turns)
+        self.turns = Turns(server.loop)
+        self._markers = MarkerSender(coordinators, self.turns)
+        self._producer_ids = coordinators.producer_ids
         self._tasks: set[asyncio.Task[None]] = set()
-        load_buffer_bytes = node.config.get("transaction.state.log.load.buffer.size")
-        super().__init__(node, TRANSACTION_STATE, "transaction.state.log", Codec.NONE, load_buffer_bytes)
+        load_buffer_bytes = server.config.get("transaction.state.log.load.buffer.size")
+        super().__init__(
+            server,
+            coordinators.replicas,
+            TRANSACTION_STATE,
+            "transaction.state.log",
+            Codec.NONE,
+            load_buffer_bytes,
+        )
         self.shell.after_turn = self._markers.send
 
     def _new_machine(self, partition: Partition) -> TransactionCoordinator:
         return TransactionCoordinator(
-            self._node.config,
+            self._server.config,
             self._topics,
             coordinator_epoch=partition.leader_epoch,
             markers=self._markers,
@@ -53,7 +62,9 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         return {
             "compression.type": "uncompressed",
             "unclean.leader.election.enable": "false",
-            "min.insync.replicas": str(min(self._node.config.get("transaction.state.log.min.isr"), replicas)),
+            "min.insync.replicas": str(
+                min(self._server.config.get("transaction.state.log.min.isr"), replicas)
+            ),
         }
 
     # ---- for the request handlers
@@ -161,13 +172,13 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
         async def fetch() -> None:
             try:
-                producer_id = await self._node.producer_ids.next()
+                producer_id = await self._producer_ids.next()
             except KafkaError as error:
                 fail(error.code)
             else:
                 then(producer_id)
 
-        task = self._node.loop.create_task(fetch())
+        task = self._server.loop.create_task(fetch())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

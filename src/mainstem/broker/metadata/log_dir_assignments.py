@@ -35,7 +35,7 @@ class LogDirAssignments:
         server = self._server
         found: dict[tuple[bytes, int], bytes] = {}
         for topic_id in topic_ids:
-            topic = server.metadata_cache.image.topics_by_id.get(topic_id)
+            topic = server.image.topics_by_id.get(topic_id)
             for part in () if topic is None else topic.partitions:
                 log = server.log_manager.get(topic.name, part.partition) if topic is not None else None
                 meta = None if log is None else server.log_manager.dir_of(log).meta

@@ -207,7 +207,12 @@ class ProduceRoute(Route):
             return None
         partition = self._partition
         is_known, guard = verify_at_once(
-            self._node, self._transactional_id, self._coordinator_index, self._version, partition, batch
+            self._node.transactions,
+            self._transactional_id,
+            self._coordinator_index,
+            self._version,
+            partition,
+            batch,
         )
         return partition.append(batch, self._now_ms(), guard=guard) if is_known else None
 
