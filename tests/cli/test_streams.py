@@ -88,3 +88,33 @@ def test_a_broker_runs_without_an_output(tmp_path: Path) -> None:
         finally:
             process.terminate()
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "topics create $'a\\xff'",
+        "groups describe $'a\\xff'",
+        "config set retention.ms=$'a\\xff' --topic t",
+        "consume TOPIC -e --group g --group-instance-id $'a\\xff'",
+    ],
+)
+def test_an_argument_that_is_not_utf_8_is_refused_in_one_line(
+    broker: Broker, topic: str, command: str
+) -> None:
+    ended = shell(broker, f"mainstem {command.replace('TOPIC', topic)}")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("mainstem: 'a\\udcff' is not UTF-8\n")
+
+
+def test_a_file_name_that_is_not_utf_8_is_printed_as_it_is(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/\xff-0"
+    os.mkdir(folder)
+    Path(os.fsdecode(folder), "partition.metadata").write_text("version: 0\n")
+    printed = subprocess.run(
+        [sys.executable, "-m", "mainstem", "dump-log", os.fsdecode(folder)],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert printed.stdout.startswith(folder + b"/partition.metadata\n")

@@ -41,6 +41,8 @@ def run(arguments: Sequence[str]) -> int:
         code = leaving.code
     except CommandError as error:
         return report(error)
+    except UnicodeEncodeError as error:  # of an argument: what a terminal or a script gave is kept as it was
+        return report(CommandError(f"{error.object!r} is not UTF-8", "names, keys and values are UTF-8", 2))
     except _UsageError as error:
         return _report_usage(error)
     except typer.Abort:

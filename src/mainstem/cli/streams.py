@@ -47,7 +47,7 @@ def prepare() -> None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(_STDOUT, "wb", closefd=False)),
         encoding=former.encoding if former is not None else None,
-        errors=former.errors if former is not None else None,
+        errors="surrogateescape",  # a file name that is no UTF-8 is printed as it is
         line_buffering=former is not None and former.line_buffering,
     )
     if sys.stdin is None:

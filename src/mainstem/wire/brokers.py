@@ -13,7 +13,7 @@ from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
 from mainstem.wire.attempts import Attempts, OnWaiting
-from mainstem.wire.connection import Connection
+from mainstem.wire.connection import Connection, address_text
 from mainstem.wire.errors import (
     Address,
     ConnectionLost,
@@ -133,7 +133,7 @@ class Brokers:
                     return self._bootstrap
                 except ConnectionLost as error:
                     problems[error.address] = error.problem
-        asked = ", ".join(f"{host}:{port}" for host, port in self.options.bootstrap_servers)
+        asked = ", ".join(address_text(*address) for address in self.options.bootstrap_servers)
         told = [f"{place}: {problem}" for place, problem in problems.items()]
         problem = problems[asked] if [*problems] == [asked] else "; ".join(told)
         raise NoBrokerAnswers(asked, problem or "no bootstrap server is given")

@@ -32,6 +32,16 @@ def test_an_unreachable_broker_gets_the_hint_that_fits(problem: str, hint: str) 
     assert str(lost.hint).startswith(hint)
 
 
+def test_a_suggestion_of_the_broker_is_the_hint() -> None:
+    refused = advise(KafkaRefusal(ErrorCode.INVALID_CONFIG, "alter x", "no such; did you mean retention.ms?"))
+    assert (refused.message, refused.hint) == ("alter x: no such", "did you mean retention.ms?")
+
+
+def test_a_port_without_logins_is_said_to_be_one() -> None:
+    refused = advise(NotServed("host:9092", "SaslHandshake"))
+    assert refused.message == "the broker at host:9092 has no login on this port"
+
+
 def test_other_errors_keep_their_words() -> None:
     assert advise(NotServed("host:9092", "OffsetDelete")).message == (
         "the broker at host:9092 does not serve OffsetDelete"

@@ -62,9 +62,17 @@ def advise(error: WireError) -> CommandError:
 
     match error:
         case KafkaRefusal():
+            message, near, name = f"{error.what}: {error.message}".rpartition("; did you mean ")
+            if near:
+                return CommandError(message, f"did you mean {name}")
             return CommandError(f"{error.what}: {error.message}", HINTS.get(error.code))
         case ConnectionLost():
             return unreachable(error.address, error.problem)
+        case NotServed(api_name="SaslHandshake"):
+            return CommandError(
+                f"the broker at {error.address} has no login on this port",
+                "set security.protocol to PLAINTEXT or SSL, or name another port with -b HOST:PORT",
+            )
         case NotServed():
             return CommandError(
                 f"the broker at {error.address} does not serve {error.api_name}",

@@ -36,14 +36,21 @@ _silent.propagate = False
 def producer_client(target: Target, settings: dict[str, Any]) -> Producer:
     """A producer of this cluster, with librdkafka's settings on top of the common ones."""
     with kafka_errors(target.bootstrap):
-        return Producer(common_settings(target.options) | settings, logger=_silent)
+        return Producer(_utf8(common_settings(target.options) | settings), logger=_silent)
 
 
 def consumer_client(target: Target, settings: dict[str, Any]) -> Consumer:
     """A consumer of this cluster. librdkafka wants a group id even where no group is joined."""
     common = {"group.id": "mainstem-cli", "enable.auto.commit": False, "enable.auto.offset.store": False}
     with kafka_errors(target.bootstrap):
-        return Consumer(common_settings(target.options) | common | settings, logger=_silent)
+        return Consumer(_utf8(common_settings(target.options) | common | settings), logger=_silent)
+
+
+def _utf8(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same; UnicodeEncodeError for what librdkafka would fail at in its own way."""
+    for value in settings.values():
+        str(value).encode()
+    return settings
 
 
 def common_settings(options: ClientOptions) -> dict[str, Any]:

@@ -58,21 +58,28 @@ def _json_line(path: Path, entry: Entry) -> str:
 
 def _files(paths: list[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_dir():
-            files = [file for file in sorted(path.iterdir()) if file.is_file() and _is_known(file)]
-            if not files:
-                raise CommandError(
-                    f"{path} holds no log files", "name the folder of a partition, such as orders-0"
-                )
-            yield from files
-        elif path.is_file():
-            if not _is_known(path):
-                raise CommandError(f"{path} is not a file of a log", f"known are {', '.join(_known_names())}")
-            yield path
-        else:
+        try:
+            yield from _files_of(path)
+        except OSError as error:
+            raise CommandError(f"cannot read {path}: {error.strerror}", "check who may read it") from None
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if file.is_file() and _is_known(file)]
+        if not files:
             raise CommandError(
-                f"there is no file {path}", "name a file or a partition's folder of a data directory"
+                f"{path} holds no log files", "name the folder of a partition, such as orders-0"
             )
+        yield from files
+    elif path.is_file():
+        if not _is_known(path):
+            raise CommandError(f"{path} is not a file of a log", f"known are {', '.join(_known_names())}")
+        yield path
+    else:
+        raise CommandError(
+            f"there is no file {path}", "name a file or a partition's folder of a data directory"
+        )
 
 
 def _entries(path: Path, *, with_records: bool) -> Iterator[Entry]:

@@ -127,7 +127,8 @@ def reset_offsets(
         _refuse_if_active(group, facts, execute=execute)
         if execute:
             commit_offsets(cluster, group, {(move.topic, move.partition): move.new for move in plan})
-            say(f"done: {len(plan)} offsets of {group} are set")
+            done = "1 offset" if len(plan) == 1 else f"{len(plan)} offsets"
+            say(f"done: {done} of {group} {'is' if len(plan) == 1 else 'are'} set")
         else:
             say("nothing is changed yet: add --execute to do it")
 

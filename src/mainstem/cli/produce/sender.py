@@ -71,9 +71,10 @@ class Sender:
             )
         partition, count = self._partition, len(topic.partitions)
         if partition is not None and partition >= count:
+            reach = "0" if count == 1 else f"0 to {count - 1}"
             raise CommandError(
                 f"{self._topic} has no partition {partition}: it has {count}",
-                f"use 0 to {count - 1}, or grow it with `mainstem topics alter {self._topic} --partitions N`",
+                f"use {reach}, or grow it with `mainstem topics alter {self._topic} --partitions N`",
             )
 
     def _create_topic(self) -> None:
