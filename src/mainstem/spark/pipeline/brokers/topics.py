@@ -9,11 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from mainstem.protocol.apis.k19_create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.spark.pipeline.brokers.source_client import source_client
 from mainstem.spark.pipeline.dead_letters.headers import bytes_max
@@ -28,6 +23,8 @@ from mainstem.wire import (
     ClientOptions,
     Cluster,
     InvalidOption,
+    KafkaRefusal,
+    NewTopic,
     UnsupportedOption,
     WireError,
     from_kafka_options,
@@ -91,24 +88,10 @@ def create_topics(client: Cluster, topics: Mapping[str, Mapping[str, str]]) -> l
     missing = sorted(set(topics) - set(existing))
     if not missing:
         return []
-    request = CreateTopicsRequest(
-        topics=[
-            CreatableTopic(
-                name=name,
-                num_partitions=-1,
-                replication_factor=-1,
-                configs=[CreatableTopicConfig(key, value) for key, value in topics[name].items()],
-            )
-            for name in missing
-        ],
-        timeout_ms=30_000,
-        validate_only=False,
-    )
-    answer = client.call(client.coordinator("mainstem-pipeline", "group"), request)
-    for topic in answer.topics:
-        if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            reason = topic.error_message or ErrorCode(topic.error_code).name
-            raise WireError(f"the topic {topic.name} cannot be created: {reason}")
+    answers = client.create_topics(NewTopic(name, configs=topics[name]) for name in missing)
+    for name, answer in answers.items():
+        if isinstance(answer, KafkaRefusal) and answer.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise WireError(f"the topic {name} cannot be created: {answer.message}")
     return missing
 
 
