@@ -15,6 +15,8 @@ from mainstem.spark.pipeline import times
         ("2 Hours", "2 hours"),
         ("500 ms", "500 milliseconds"),
         ("3d", "3 days"),
+        ("2h30m", "2 hours 30 minutes"),
+        ("PT2H30M", "2 hours 30 minutes"),
         ("five seconds", None),
         ("5", None),
         ("5 parsecs", None),
