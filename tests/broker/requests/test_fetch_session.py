@@ -213,35 +213,36 @@ def request_of(topic: Topic, session_id: int = 0, epoch: int = NEW) -> FetchRequ
 
 
 TOPIC = Topic("t", bytes(16))
+CONSUMER = (-1, 0, "User:ANONYMOUS", 0)
 
 
 def test_an_unused_session_gives_way_after_the_eviction_time() -> None:
     cache = FetchSessionCache(2, eviction_ms=1000)
-    assert cache.session(request_of(TOPIC), True, 1, now_ms=0).session_id == 1
-    assert cache.session(request_of(TOPIC), True, 2, now_ms=0).session_id == 2
-    assert cache.session(request_of(TOPIC), True, 3, now_ms=999).session_id == 0
-    assert cache.session(request_of(TOPIC, 1, 1), True, 9, now_ms=999).session_id == 1
-    assert cache.session(request_of(TOPIC), True, 4, now_ms=1000).session_id == 4
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 1, now_ms=0).session_id == 1
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 2, now_ms=0).session_id == 2
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 3, now_ms=999).session_id == 0
+    assert cache.session(request_of(TOPIC, 1, 1), True, CONSUMER, 9, now_ms=999).session_id == 1
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 4, now_ms=1000).session_id == 4
     with pytest.raises(KafkaError) as refused:  # the one that was not used
-        cache.session(request_of(TOPIC, 2, 1), True, 9, now_ms=1000)
+        cache.session(request_of(TOPIC, 2, 1), True, CONSUMER, 9, now_ms=1000)
     assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(cache) == 2
 
 
 def test_epochs_wrap_to_one() -> None:
     cache = FetchSessionCache(1, eviction_ms=1000)
-    cache.session(request_of(TOPIC), True, 1, now_ms=0)
+    cache.session(request_of(TOPIC), True, CONSUMER, 1, now_ms=0)
     cache._sessions[1].epoch = 2**31 - 1
-    cache.session(request_of(TOPIC, 1, 2**31 - 1), True, 9, now_ms=0)
-    assert cache.session(request_of(TOPIC, 1, 1), True, 9, now_ms=0).session_id == 1
+    cache.session(request_of(TOPIC, 1, 2**31 - 1), True, CONSUMER, 9, now_ms=0)
+    assert cache.session(request_of(TOPIC, 1, 1), True, CONSUMER, 9, now_ms=0).session_id == 1
 
 
 def test_an_id_that_is_taken_is_not_given_twice() -> None:
     cache = FetchSessionCache(10, eviction_ms=1000)
-    assert cache.session(request_of(TOPIC), True, 1, now_ms=0).session_id == 1
-    assert cache.session(request_of(TOPIC), True, 1, now_ms=0).session_id == 0
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 1, now_ms=0).session_id == 1
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 1, now_ms=0).session_id == 0
 
 
 def test_without_slots_there_are_no_sessions() -> None:
     cache = FetchSessionCache(0, eviction_ms=1000)
-    assert cache.session(request_of(TOPIC), True, 1, now_ms=0).session_id == 0
+    assert cache.session(request_of(TOPIC), True, CONSUMER, 1, now_ms=0).session_id == 0

@@ -40,14 +40,17 @@ _TOPIC_IDS_SINCE: Final = 13
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked:
     node = ctx.node
-    uses_topic_ids = ctx.version >= _TOPIC_IDS_SINCE
+    state = request.replica_state
+    replica_id = request.replica_id if state is None else state.replica_id
+    reader = (replica_id, request.isolation_level, ctx.principal, node.authorizer.generation)
+    new_id = node.randomness.number(1, 2**31) if request.session_epoch == INITIAL_EPOCH else 0
     try:
         session = node.fetch_sessions.session(
-            request, uses_topic_ids, node.randomness.number(1, 2**31), node.clock.now_ms()
+            request, ctx.version >= _TOPIC_IDS_SINCE, reader, new_id, node.clock.now_ms()
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    fetch = Fetch(ctx, request, session)
+    fetch = Fetch(ctx, request, session, is_follower=replica_id >= 0)
     fetch.read()
     # No answer can be larger than the limit, so there is no use in waiting for more than that.
     request.min_bytes = min(request.min_bytes, request.max_bytes, node.fetch_bytes_max)
@@ -75,15 +78,14 @@ class Fetch:
         "size",
     )
 
-    def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
+    def __init__(
+        self, ctx: RequestContext, request: FetchRequest, session: FetchSession, *, is_follower: bool
+    ) -> None:
         self._ctx = ctx
         self._request = request
         self._session = session
         self._committed = request.isolation_level == READ_COMMITTED
-        state = request.replica_state
-        replica_id = request.replica_id if state is None else state.replica_id
-        self._is_follower = replica_id >= 0
-        session.read_as((replica_id, request.isolation_level, ctx.principal, ctx.node.authorizer.generation))
+        self._is_follower = is_follower
         self._results: list[Result] = []
         self._available: dict[FetchedPartition, int] = {}
         self._touched: set[FetchedPartition] = set()
@@ -113,7 +115,10 @@ class Fetch:
     def _read_partition(self, asked: FetchedPartition, limit: int) -> tuple[PartitionData, int]:
         try:
             partition = self._find(asked)
-            self._session.found(asked, partition)
+            if asked.found is not partition:
+                self._session.found(asked, partition)
+            if self._session.is_kept:
+                partition.subscribers[asked] = self._session
             partition.check_leader(asked.current_leader_epoch)
             high_watermark = partition.high_watermark
             data = PartitionData(

@@ -123,7 +123,8 @@ class Partition:
                 self.high_watermark = committed
                 if self.subscribers:
                     self.tell_subscribers()
-                self._acknowledge(leader)
+                if leader.ack_waiters.waiting or leader.local_waiters.waiting:
+                    self._acknowledge(leader)
         return result
 
     def append_marker(
@@ -332,9 +333,8 @@ class Partition:
         self._acknowledge(leader)
 
     def _acknowledge(self, leader: LeaderState[AckWaiter]) -> None:
-        if leader.ack_waiters.waiting or leader.local_waiters.waiting:
-            for waiter in leader.take_acknowledged(self.high_watermark):
-                waiter.acknowledged(self, ErrorCode.NONE)
+        for waiter in leader.take_acknowledged(self.high_watermark):
+            waiter.acknowledged(self, ErrorCode.NONE)
 
     # ---- fsync off the loop
 

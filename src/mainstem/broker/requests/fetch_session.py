@@ -10,7 +10,6 @@ Rules:
   so that it need not be looked at.
 """
 
-from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -99,16 +98,16 @@ class FetchSession:
         "uses_topic_ids",
     )
 
-    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, uses_topic_ids: bool, reader: Reader, now_ms: int) -> None:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
+        self.reader = reader
         self.is_kept = session_id != 0  # for more than the requests that are being served
         self.epoch = 1
         self.last_used_ms = now_ms
         self.partitions: dict[Key, FetchedPartition] = {}
         self.ready: dict[FetchedPartition, None] = {}
         self.parked: list[ParkedFetch] = []
-        self.reader: Reader | None = None
         self._places = 0
 
     def ask(self, request: FetchRequest) -> None:
@@ -151,12 +150,9 @@ class FetchSession:
     # ---- the partitions
 
     def found(self, asked: FetchedPartition, partition: Partition) -> None:
-        """The partition is about to be read, and its later moves are to be heard of."""
-        if asked.found is not partition:
-            _unsubscribe(asked)
-            asked.found = partition
-        if self.is_kept:
-            partition.subscribers[asked] = self
+        """The partition is there, or another one than before."""
+        _unsubscribe(asked)
+        asked.found = partition
 
     def partition_moved(self, asked: FetchedPartition) -> None:
         """There is something to tell of a partition. The next time is heard of when it was read again."""
@@ -195,8 +191,11 @@ class FetchSession:
 
     def select(
         self, results: list[Result], *, is_incremental: bool
-    ) -> Iterator[tuple[FetchedPartition, PartitionData]]:
+    ) -> list[tuple[FetchedPartition, PartitionData]]:
         """The results that go into the response."""
+        if not self.session_id:
+            return [(asked, data) for asked, data, _ in results]
+        selected = []
         for asked, data, size in results:
             failed = data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
             changed = size > 0 or failed or not asked.was_told(data)
@@ -211,11 +210,12 @@ class FetchSession:
             elif not failed and self._is_at_end(asked, data, size):
                 self.ready.pop(asked, None)
             if changed or not is_incremental:
-                yield asked, data
+                selected.append((asked, data))
+        return selected
 
     def _is_at_end(self, asked: FetchedPartition, data: PartitionData, size: int) -> bool:
         """Whether only a move of the partition can bring its reader more records."""
-        read_committed = self.reader is not None and self.reader[1] == READ_COMMITTED
+        read_committed = self.reader[1] == READ_COMMITTED
         end_offset = data.last_stable_offset if read_committed else data.high_watermark
         return size == 0 and asked.fetch_offset >= end_offset
 
@@ -237,7 +237,9 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def session(self, request: FetchRequest, uses_topic_ids: bool, new_id: int, now_ms: int) -> FetchSession:
+    def session(
+        self, request: FetchRequest, uses_topic_ids: bool, reader: Reader, new_id: int, now_ms: int
+    ) -> FetchSession:
         """Find, make or close the session that the request names. `new_id` is a random id for a new one.
 
         Raises the KafkaError that the whole response carries when the session is not what the client thinks.
@@ -246,9 +248,9 @@ class FetchSessionCache:
             self._close(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH:
-                session = self._create(new_id, uses_topic_ids, now_ms)
+                session = self._create(new_id, uses_topic_ids, reader, now_ms)
             if session is None:
-                session = FetchSession(0, uses_topic_ids, now_ms)
+                session = FetchSession(0, uses_topic_ids, reader, now_ms)
             session.ask(request)
             return session
         session = self._sessions.get(request.session_id)
@@ -270,13 +272,14 @@ class FetchSessionCache:
         session.forget(request)
         if not session.partitions:
             self._close(session.session_id)
-            return FetchSession(0, uses_topic_ids, now_ms)
+            return FetchSession(0, uses_topic_ids, reader, now_ms)
+        session.read_as(reader)
         session.epoch = session.epoch + 1 if session.epoch < _EPOCH_MAX else 1
         session.last_used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)  # keep the oldest first
         return session
 
-    def _create(self, new_id: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
+    def _create(self, new_id: int, uses_topic_ids: bool, reader: Reader, now_ms: int) -> FetchSession | None:
         if new_id in self._sessions or self._slots <= 0:
             return None
         if len(self._sessions) >= self._slots:
@@ -284,7 +287,7 @@ class FetchSessionCache:
             if now_ms - oldest.last_used_ms < self._eviction_ms:
                 return None
             self._close(oldest.session_id)
-        session = FetchSession(new_id, uses_topic_ids, now_ms)
+        session = FetchSession(new_id, uses_topic_ids, reader, now_ms)
         self._sessions[new_id] = session
         return session
 
