@@ -1,5 +1,8 @@
 """What tools ask of a cluster: topics, settings, and the same question to every broker."""
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from mainstem.protocol.apis.k16_list_groups import ListGroupsRequest
@@ -16,6 +19,7 @@ from mainstem.wire import (
     broker_resource,
     topic_resource,
 )
+from mainstem.wire.configs import DescribedSetting
 from mainstem.wire.errors import check
 from tests.support.target import Target, unique_name
 from tests.wire.helpers import options_of
@@ -46,13 +50,26 @@ def test_replicas_are_told(cluster: Cluster, topic: str) -> None:
     assert partition.replicas == partition.isr == (partition.leader,)
 
 
+def await_retention(
+    cluster: Cluster, topic: str, is_wanted: Callable[[str | None], bool]
+) -> DescribedSetting:
+    """Apache Kafka answers an alteration a moment before it shows."""
+    deadline = time.monotonic() + 20
+    while True:
+        (setting,) = cluster.describe_configs(topic_resource(topic), ["retention.ms"])
+        if is_wanted(setting.value):
+            return setting
+        assert time.monotonic() < deadline, setting
+        time.sleep(0.01)
+
+
 def test_settings_are_described_and_altered(cluster: Cluster, topic: str) -> None:
     resource = topic_resource(topic)
     cluster.alter_configs(resource, {"retention.ms": "1000"})
-    (setting,) = cluster.describe_configs(resource, ["retention.ms"])
-    assert (setting.value, setting.layers[0].value) == ("1000", "1000")
+    setting = await_retention(cluster, topic, lambda value: value == "1000")
+    assert setting.layers[0].value == "1000"
     cluster.alter_configs(resource, {"retention.ms": None})
-    assert cluster.describe_configs(resource, ["retention.ms"])[0].value != "1000"
+    await_retention(cluster, topic, lambda value: value != "1000")
     with pytest.raises(KafkaRefusal, match=r"alter topic .*: INVALID_CONFIG"):
         cluster.alter_configs(resource, {"retention.ms": "soon"})
     node_id = next(iter(cluster.brokers()))
