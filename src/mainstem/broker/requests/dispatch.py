@@ -8,6 +8,7 @@ anything.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from importlib import import_module
 from struct import Struct
 from types import CoroutineType
@@ -109,7 +110,7 @@ class Dispatcher:
         if meters is not None:
             self.handle_frame = meters.around(self._fast_path.try_answer, self._answer_frame)
         self._apis: dict[int, ApiVersion] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def _handle_frame(
         self, connection: Connection, frame: memoryview, start: int, end: int
@@ -164,21 +165,24 @@ class Dispatcher:
             task.cancel()
 
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
-        async def run() -> None:
-            try:
-                ctx.reply(await response)
-            except asyncio.CancelledError:
-                raise
-            except CloseConnection as error:
-                _log_closing(ctx.connection, error)
-                ctx.connection.close()
-            except Exception:
-                _log_failure(ctx.connection, api)
-                ctx.connection.close()
-
-        task = self._loop.create_task(run())
+        # The task is the handler's own coroutine: one around it, cancelled before it began, would leave it
+        # unawaited.
+        task = self._loop.create_task(response)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._answer_spawned, ctx, api))
+
+    def _answer_spawned(self, ctx: RequestContext, api: ApiVersion, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        try:
+            ctx.reply(task.result())
+        except CloseConnection as error:
+            _log_closing(ctx.connection, error)
+            ctx.connection.close()
+        except Exception:
+            _log_failure(ctx.connection, api)
+            ctx.connection.close()
 
     def _resolve(self, key: int, version: int) -> ApiVersion | None:
         """Load the API on its first use. None: ApiVersions in a version from the future, which has an
