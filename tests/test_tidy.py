@@ -9,7 +9,7 @@ from tests.support import tidy
 from tests.support.repository import ROOT, files
 
 # What gives the rest of the broker its time, its randomness and its child processes.
-PROVIDERS = ("clock", "randomness", "processes", "slices")
+PROVIDERS = ("clock", "randomness", "processes")
 Checker = Callable[[str, str], Iterator[str]]
 _WHY = '"""A file. Long on purpose: it is one idea."""\n'
 

@@ -30,6 +30,7 @@ from mainstem.broker.requests.dispatch import Dispatcher
 from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.broker.shared_server import SharedServer
+from mainstem.broker.turns import Turns
 from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import Endpoint, MetadataImage, PartitionImage
 from mainstem.cluster.registration import BrokerRegistration
@@ -94,6 +95,10 @@ class BrokerRole:
         return self._server.loop
 
     @property
+    def turns(self) -> Turns:
+        return self._server.turns
+
+    @property
     def controller(self) -> ControllerClient:
         return self._server.controller
 
@@ -148,8 +153,8 @@ class BrokerRole:
         """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
         await self._start_monitor()
         self._dispatcher = Dispatcher(self, self.loop, self.monitor.meters if self.monitor else None)
-        self._network = Network(self.loop, self.clock, self.config, self._dispatcher)
-        self.heavy_batches = HeavyBatches(self.loop, self._network.request_memory)
+        self._network = Network(self.loop, self.turns, self.clock, self.config, self._dispatcher)
+        self.heavy_batches = HeavyBatches(self.loop, self.turns, self._network.request_memory)
         try:
             listeners = parse_listeners(self.config, socket.gethostname())
         except ConfigError as error:
@@ -233,6 +238,7 @@ class BrokerRole:
             self._self_check = None
         if self._network is not None:
             self._network.close()
+            self.turns.close()
             self._dispatcher.close()
             self.heavy_batches.close()
             self._network = None

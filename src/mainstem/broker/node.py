@@ -10,6 +10,7 @@ from mainstem.broker.broker_role import BrokerRole
 from mainstem.broker.clock import Clock
 from mainstem.broker.controller_role import ControllerRole
 from mainstem.broker.shared_server import SharedServer
+from mainstem.broker.turns import Turns
 from mainstem.config import BrokerConfig
 
 
@@ -31,6 +32,7 @@ class Node:
         """
         server = self._server
         server.loop = asyncio.get_running_loop()
+        server.turns = Turns(server.loop, server.clock)
         try:
             await self.broker.bind()
             server.open()

@@ -22,6 +22,7 @@ from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.opening import MetadataLogError
 from mainstem.broker.processes import Processes
 from mainstem.broker.randomness import Randomness
+from mainstem.broker.turns import Turns
 from mainstem.cluster.image import MetadataImage
 from mainstem.config import BrokerConfig, topic_log_config
 from mainstem.protocol.errors import KafkaError
@@ -55,6 +56,7 @@ class SharedServer:
         # Set when no log directory is left; whoever runs the node should end it.
         self.dead = asyncio.Event()
         self.loop: asyncio.AbstractEventLoop
+        self.turns: Turns
         self._log_manager: LogManager | None = None
         self._metadata_log: MetadataLog | None = None
         self._loader: MetadataLoader | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mainstem.broker import turns
+from mainstem.broker.turns import Turn
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
@@ -26,7 +26,7 @@ PARTITIONS = 80
 @pytest.fixture(autouse=True)
 def one_marker_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patched:
-        patched.setattr(turns, "_TURN_SECONDS_MAX", 0)
+        patched.setattr(Turn, "is_over", True)
         yield
 
 

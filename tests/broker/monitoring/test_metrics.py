@@ -205,7 +205,7 @@ async def test_nothing_is_counted_unless_asked_for(make_broker: MakeBroker, conn
     assert node.monitor is None
     assert node._network is not None
     assert node._network.handle_frame == node._dispatcher.handle_frame
-    assert node._network.turn.page_reads is None
+    assert node._network.end_of_pass.page_reads is None
     assert node.log_manager.environment.fsyncs is None
 
 

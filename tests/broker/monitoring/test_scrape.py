@@ -2,13 +2,15 @@
 
 import asyncio
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.monitoring.scrape import Scraper
+from mainstem.broker.turns import Turns
 from mainstem.metrics import Exposition
 from tests.broker.scraping import Scrape
 
 
 async def test_whoever_asks_meanwhile_gets_the_same_text() -> None:
-    scraper = Scraper()
+    scraper = Scraper(Turns(asyncio.get_running_loop(), Clock()))
     made = 0
 
     def collect(out: Exposition):  # type: ignore[no-untyped-def]
@@ -28,7 +30,7 @@ async def test_whoever_asks_meanwhile_gets_the_same_text() -> None:
 
 
 async def test_others_are_served_while_a_long_scrape_is_made() -> None:
-    scraper = Scraper()
+    scraper = Scraper(Turns(asyncio.get_running_loop(), Clock()))
     turns = 0
 
     def collect(out: Exposition):  # type: ignore[no-untyped-def]

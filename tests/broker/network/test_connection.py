@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Collection
 
 import pytest
 
@@ -29,7 +30,7 @@ from tests.broker.harness import (
 )
 
 
-def connections_of(broker: InProcessBroker) -> set[Connection]:
+def connections_of(broker: InProcessBroker) -> Collection[Connection]:
     network = broker.node._network
     assert network is not None
     return network.connections
@@ -197,7 +198,7 @@ async def test_a_muted_connection_takes_no_request_until_its_time_is_over(
     before = set(connections_of(broker))
     client = await connect(broker)
     assert await client.is_served()
-    (connection,) = connections_of(broker) - before
+    (connection,) = set(connections_of(broker)) - before
     connection.mute(100)
     client.send(API_VERSIONS, API_VERSIONS)
     await eventually(lambda: connection._filled > 0)

@@ -11,7 +11,8 @@ import pytest
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.network import output as output_module
-from mainstem.broker.network.output import Chunk, OutputQueue, Turn
+from mainstem.broker.network.output import Chunk, EndOfPass, OutputQueue
+from mainstem.broker.network.transport import PlainTransport
 from mainstem.storage.files.file_range import FileHandle, FileRange
 
 
@@ -25,8 +26,9 @@ class Wire:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         self.drained = 0
         self.errors: list[OSError] = []
-        turn = Turn(loop, Clock.ticks_ns)
-        self.queue = OutputQueue(loop, turn, self.server, self.on_drained, self.on_error)
+        end_of_pass = EndOfPass(loop, Clock.ticks_ns)
+        transport = PlainTransport(loop, self.server)
+        self.queue = OutputQueue(loop, end_of_pass, transport, self.on_drained, self.on_error)
 
     def on_drained(self) -> None:
         self.drained += 1
@@ -158,13 +160,13 @@ async def test_the_queue_says_once_that_it_is_empty_again(wire: Wire) -> None:
     assert wire.drained == 1
 
 
-async def test_what_waits_for_the_end_of_the_turn_leaves_before_whatever_comes_later(
+async def test_what_waits_for_the_end_of_the_pass_leaves_before_whatever_comes_later(
     wire: Wire, tmp_path: Path
 ) -> None:
-    wire.queue.send_at_end_of_turn(b"1")
-    wire.queue.send_at_end_of_turn(b"2")
+    wire.queue.send_at_end_of_pass(b"1")
+    wire.queue.send_at_end_of_pass(b"2")
     wire.queue.send(b"3")
-    wire.queue.send_at_end_of_turn(b"4")
+    wire.queue.send_at_end_of_pass(b"4")
     wire.queue.send_chunks([file_range(tmp_path / "f", b"5"), b"6"])
-    wire.queue.send_at_end_of_turn(b"7")
+    wire.queue.send_at_end_of_pass(b"7")
     assert await wire.read(7) == b"1234567"

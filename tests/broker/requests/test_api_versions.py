@@ -1,6 +1,8 @@
 """ApiVersions, and that what it advertises is exactly what is served."""
 
 import asyncio
+import os
+import socket
 import struct
 from importlib import import_module
 from typing import Any
@@ -42,9 +44,14 @@ async def test_the_listener_of_a_broker_lists_what_it_always_did(client: Client)
 def at_controller(client: Client, broker: InProcessBroker, runner: asyncio.Runner) -> Connection:
     """The broker's end of the client's connection, as if it had come through a controller's listener."""
     runner.run(advertised(client))
-    port = client.writer.get_extra_info("sockname")[1]
-    connections = broker.node._network.connections  # type: ignore[union-attr]
-    (connection,) = (each for each in connections if each._sock.getpeername()[1] == port)
+    network = broker.node._network
+    assert network is not None
+    client_end = client.writer.get_extra_info("sockname")
+    (connection,) = (
+        connection
+        for connection, fd in network.connections.items()
+        if socket.socket(fileno=os.dup(fd)).getpeername() == client_end
+    )
     connection.listener = msgspec.structs.replace(connection.listener, name="CONTROLLER", is_controller=True)
     return connection
 

@@ -18,6 +18,7 @@ from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.produce_fast_path import ProduceRoute
 from mainstem.broker.requests.waiting_produce import ACKS_ALL, WaitingProduce
+from mainstem.broker.turns import LONG_TURN_MS, Turn
 from mainstem.logs import about
 from mainstem.protocol.apis.k00_produce import (
     BatchIndexAndErrorMessage,
@@ -45,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 _TOPIC_IDS_SINCE: Final = 13
 _ZSTD_SINCE: Final = 7
-_TURN_SECONDS_MAX: Final = 0.005
 
 ROUTE: Final = ProduceRoute
 
@@ -104,7 +104,7 @@ class Produce:
             self._prepared[id(data)] = HeavyBatch(data.records, log.config, log.name)
         connection = self._ctx.connection
         connection.working = self._ctx.node.heavy_batches.prepare(
-            list(self._prepared.values()), kept_bytes, partial(self._go_on, self.verify_and_answer)
+            list(self._prepared.values()), kept_bytes, partial(self._resume, self.verify_and_answer)
         )
         return connection.working
 
@@ -156,7 +156,7 @@ class Produce:
             self._refusal = error
             return True
         self._verification = verification
-        if verification.run(partial(self._go_on, self._answer)):
+        if verification.run(partial(self._resume, self._answer)):
             return True
         self._keep_records()
         self._ctx.connection.waiter = verification
@@ -172,7 +172,7 @@ class Produce:
                         continue  # its error is found again when it is to be appended
                     verification.add(partition, data.records)
 
-    def _go_on(self, step: Callable[[], ProduceResponse | Parked | None]) -> None:
+    def _resume(self, step: Callable[[], ProduceResponse | Parked | None]) -> None:
         """Go on with a request that was parked before it was appended."""
         ctx = self._ctx
         ctx.connection.working = False
@@ -198,24 +198,30 @@ class Produce:
     def _answer(self) -> ProduceResponse | Parked | None:
         """Append, and the answer if it is there already."""
         self._appending = self._append()
-        return self._append_some()
+        turns = self._ctx.node.turns
+        answer = self._append_some(turns.begin(LONG_TURN_MS))
+        if self._appending is not None:
+            turns.later(self)
+        return answer
 
-    def _append_more(self) -> ProduceResponse | Parked | None:
-        return PARKED if self._ctx.connection.closed else self._append_some()
+    def go_on(self, turn: Turn) -> bool:
+        """Append more of them; whether there are still some left."""
+        if self._ctx.connection.closed:
+            return False
+        self._resume(partial(self._append_some, turn))
+        return self._appending is not None
 
-    def _append_some(self) -> ProduceResponse | Parked | None:
-        """As many as one turn of the event loop has time for. The first batch of a partition makes files, and
-        a request may have one for each of thousands.
+    def _append_some(self, turn: Turn) -> ProduceResponse | Parked | None:
+        """As many as one turn has time for. The first batch of a partition makes files, and a request may
+        have one for each of thousands.
         """
         assert self._appending is not None
-        loop = self._ctx.node.loop
-        until = loop.time() + _TURN_SECONDS_MAX
         for _ in self._appending:
-            if loop.time() >= until:
+            if turn.is_over:
                 self._keep_records()
                 self._ctx.connection.working = True
-                loop.call_soon(self._go_on, self._append_more)
                 return PARKED
+        self._appending = None
         if self._request.acks == 0:
             if self.first_error is not None:
                 raise CloseConnection(f"acks=0 produce failed: {self.first_error}")

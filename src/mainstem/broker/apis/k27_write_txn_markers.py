@@ -12,6 +12,7 @@ from mainstem.broker.apis import Api
 from mainstem.broker.coordination.marker_sender import Marker, write_marker
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
+from mainstem.broker.turns import Turn
 from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -53,7 +54,7 @@ class _Writing:
         self._pending = Pending(ctx, _cannot_fail)
 
     def write(self) -> Any:
-        self._ctx.node.transactions.turns.begin([self])
+        self._ctx.node.turns.run([self])
         return self._pending.outcome()
 
     def _each(self, request: WriteTxnMarkersRequest) -> Iterator[tuple[TopicPartition, Marker]]:
@@ -69,7 +70,7 @@ class _Writing:
             for place in _places(entry):
                 yield place, marker
 
-    def go_on(self, until: float) -> bool:
+    def go_on(self, turn: Turn) -> bool:
         node = self._ctx.node
         for place, marker in self._unwritten:
             self._missing += 1
@@ -79,7 +80,7 @@ class _Writing:
             except Exception:
                 logger.exception("cannot write a marker into %s-%d", *place)
                 done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
-            if node.loop.time() >= until:
+            if turn.is_over:
                 return True
         self._one_less()
         return False

@@ -1,4 +1,4 @@
-"""Loads a coordinator's state: every record of its partition, replayed in order, a slice at a time.
+"""Loads a coordinator's state: every record of its partition, replayed in order, a turn at a time.
 
 Records that were written in a transaction are told as such, and so is its end, in the order of the log: what
 to make of a transaction that is still open is for the machine to say.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mainstem.broker.logs.partition import Partition
+from mainstem.broker.turns import LONG_TURN_MS, Turns
 from mainstem.coordinator.machine import Machine, TransactionalMachine
 from mainstem.logs import about
 from mainstem.protocol.errors import ProtocolError
@@ -19,17 +20,14 @@ from mainstem.records.record import iter_records
 
 logger = logging.getLogger(__name__)
 
-# Others have their turn after so much time: replaying is a Python loop on the event loop.
-_SLICE_SECONDS = 0.005
 
-
-async def load(partition: Partition, machine: Machine, buffer_bytes: int) -> None:
+async def load(partition: Partition, machine: Machine, buffer_bytes: int, turns: Turns) -> None:
     """Replay the partition's log into the machine, up to its end."""
     log = partition.log
     offset = log.log_start_offset
     replayer = _Replayer(partition, machine)
     loop = asyncio.get_running_loop()
-    slice_end = loop.time() + _SLICE_SECONDS
+    turn = turns.begin(LONG_TURN_MS)  # replaying is a Python loop on the event loop
     while offset < log.log_end_offset:
         result = log.read(offset, buffer_bytes)
         if result.records is None:
@@ -38,9 +36,7 @@ async def load(partition: Partition, machine: Machine, buffer_bytes: int) -> Non
         for position, header in iter_headers(data):
             replayer.replay_batch(data[position : position + header.size], header)
             offset = header.next_offset
-            if loop.time() > slice_end:
-                await asyncio.sleep(0)
-                slice_end = loop.time() + _SLICE_SECONDS
+            await turn.yield_to_loop()
 
 
 class _Replayer:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.broker.logs.partition import Partition
-from mainstem.broker.turns import Turns
+from mainstem.broker.turns import Turn
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.logs import about
@@ -105,9 +105,9 @@ NOBODY: Final = _Nobody()
 class MarkerSender:
     """The token to which coordinators say what they need done: mostly, which markers are due."""
 
-    def __init__(self, coordinators: "NodeCoordinators", turns: Turns) -> None:
+    def __init__(self, coordinators: "NodeCoordinators") -> None:
         self._coordinators = coordinators
-        self.turns = turns
+        self.turns = coordinators.server.turns
         self._due: list[MarkersDue] = []
         self._timers: set[asyncio.TimerHandle] = set()
         self.closed = False
@@ -144,7 +144,7 @@ class MarkerSender:
         """
         if self._due:
             due, self._due = self._due, []
-            self.turns.begin([_Delivery(self._coordinators, self, markers) for markers in due])
+            self.turns.run([_Delivery(self._coordinators, self, markers) for markers in due])
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         def run() -> None:
@@ -173,18 +173,18 @@ class _Delivery:
         self._sending = False
         self._retry_seconds = _RETRY_SECONDS_MIN
 
-    def go_on(self, until: float) -> bool:
+    def go_on(self, turn: Turn) -> bool:
         """Write markers into partitions that lack them. Between two turns a topic may have been deleted and
         made again, the transaction completed, or the coordinator replaced.
         """
         lacking = self._lacking()
-        unsent, time = self._unsent, self._coordinators.server.loop.time
+        unsent = self._unsent
         self._sending = True
         while unsent:
             place = unsent.pop()
             if place in lacking:
                 self._write(place)
-                if time() >= until:
+                if turn.is_over:
                     break
         self._sending = False
         self._report()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from mainstem.broker.coordination.loading import load
 from mainstem.broker.coordination.pending_replies import PendingReplies, Replies, client_error, fail, give
 from mainstem.broker.logs.partition import Partition
+from mainstem.broker.turns import LONG_TURN_MS
 from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
 from mainstem.coordinator.machine import Machine, TransactionalMachine
 from mainstem.protocol.errors import ErrorCode, KafkaError
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Machine)
-# Sessions that end together are ended in several turns of the event loop, so that others have theirs.
-_TIMERS_SECONDS_MAX = 0.01
 # What a record takes in a batch besides its key and value, at most.
 _RECORD_OVERHEAD_MAX = 32
 
@@ -111,6 +110,7 @@ class CoordinatorShell(Generic[M]):
         self._replicas = replicas
         self._loop = server.loop
         self._now_ms = server.clock.steady_ms
+        self._turns = server.turns
         self._topic = topic
         self._new_machine = new_machine
         self._codec = codec
@@ -199,7 +199,7 @@ class CoordinatorShell(Generic[M]):
 
     async def _load(self, index: int, shard: Shard[M]) -> None:
         try:
-            await load(shard.partition, shard.machine, self._load_buffer_bytes)
+            await load(shard.partition, shard.machine, self._load_buffer_bytes, self._turns)
         except Exception:
             logger.exception("cannot load %s; its clients are turned away", shard.partition)
             if self._shards.get(index) is shard:
@@ -368,11 +368,13 @@ class CoordinatorShell(Generic[M]):
         shard.timer = None
         now_ms = self._now_ms()
         timers = shard.machine.timers
-        turn_ends = self._loop.time() + _TIMERS_SECONDS_MAX
-        while (deadline := timers.next_deadline()) is not None and deadline <= now_ms:
-            if self._loop.time() > turn_ends or not self._is_here(shard):
-                break
+        turn = self._turns.begin(LONG_TURN_MS)  # sessions that end together are ended in several turns
+        deadline = timers.next_deadline()
+        while deadline is not None and deadline <= now_ms and self._is_here(shard):
             self._run(shard, lambda machine: machine.timers.run_next(now_ms))
+            deadline = timers.next_deadline()
+            if turn.is_over:
+                break
         if deadline is not None and shard.timer is None and self._is_here(shard):
             self._set_timer(shard, deadline)
 

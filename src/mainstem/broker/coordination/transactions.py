@@ -11,7 +11,6 @@ from mainstem.broker.coordination.marker_sender import NOBODY, MarkerSender
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Fail, Pending
-from mainstem.broker.turns import Turns
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
 from mainstem.coordinator.transaction.known_errors import TXN_OFFSET_COMMIT, as_known
@@ -34,9 +33,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
     def __init__(self, coordinators: "NodeCoordinators") -> None:
         server = coordinators.server
         self._topics = ImageTopics(server.metadata_cache)
-        # What is written into many partitions at once: it must not keep others from theirs.
-        self.turns = Turns(server.loop)
-        self._markers = MarkerSender(coordinators, self.turns)
+        self._markers = MarkerSender(coordinators)
         self._producer_ids = coordinators.producer_ids
         self._tasks: set[asyncio.Task[None]] = set()
         load_buffer_bytes = server.config.get("transaction.state.log.load.buffer.size")
@@ -148,7 +145,6 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
     def close(self) -> None:
         self._markers.close()
-        self.turns.close()
         for task in self._tasks:
             task.cancel()
         super().close()

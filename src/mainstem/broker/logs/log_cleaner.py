@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from mainstem.broker.logs.log_cleaner_process import CleanerLostError, CleanerProcess
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.logs.retention import remove_old_segments
-from mainstem.broker.slices import Slices
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.cleaner import swap
@@ -201,16 +200,16 @@ class LogCleaner:
         """Find all logs that are worth cleaning. With many partitions it takes a while, so that they are all
         cleaned, or some time has passed, before the next search.
         """
-        loop, slices = self._server.loop, Slices()
+        loop, turn = self._server.loop, self._server.turns.begin()
         self._search_due = loop.time() + self._backoff_seconds()
         found: dict[Candidate, Partition] = {}
         for partition in list(self._replicas.all()):
-            await slices.breathe()
+            await turn.yield_to_loop()
             candidate = self._examine(partition)
             if candidate is not None:
                 found[candidate] = partition
         self._found = [found[candidate] for candidate in dirtiest_last(found)]
-        pause_seconds = min(self._backoff_seconds(), _COST_FACTOR * slices.busy_seconds)
+        pause_seconds = min(self._backoff_seconds(), _COST_FACTOR * turn.busy_seconds)
         self._search_not_before = loop.time() + pause_seconds
         if self._search_due:  # else the settings were changed meanwhile
             self._search_due = max(self._search_due, self._search_not_before)
@@ -272,14 +271,14 @@ class LogCleaner:
             return
         self._removal_due = self._server.loop.time() + max(self._backoff_seconds(), _REMOVAL_SECONDS_MIN)
         self._forget_deleted()
-        slices = Slices()
+        turn = self._server.turns.begin()
         for partition in list(self._replicas.all()):
-            await slices.breathe()
+            await turn.yield_to_loop()
             config = partition.log.config
             if not config.compact or self.is_cleaning(partition.log):
                 continue
             if config.delete or len(partition.log.segments.bases) > 1:
-                await remove_old_segments(self._server, partition)
+                remove_old_segments(self._server, partition)
 
     async def _write_checkpoint(self) -> None:
         """Its files are as long as there are partitions: with many it is not written after each cleaning."""

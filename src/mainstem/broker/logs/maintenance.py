@@ -80,11 +80,11 @@ class Maintenance:
             await asyncio.sleep(interval())
 
     async def _apply_retention(self) -> None:
-        for count, partition in enumerate(list(self._replicas.all())):
+        turn = self._server.turns.begin()
+        for partition in list(self._replicas.all()):
             if not self.cleaner.is_cleaning(partition.log):
-                await remove_old_segments(self._server, partition)
-            if count % 100 == 99:
-                await asyncio.sleep(0)
+                remove_old_segments(self._server, partition)
+            await turn.yield_to_loop()
 
     async def _checkpoint(self) -> None:
         """Make closed segments durable and write down up to where: a crash then costs a short scan only."""

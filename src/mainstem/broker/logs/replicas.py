@@ -6,7 +6,6 @@ seen with the reason, until an attempt succeeds. It is tried again when somebody
 now and then.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mainstem.broker.logs.partition import Partition
+from mainstem.broker.turns import Turn
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LOGS_PER_TURN = 32
 # So many attempts in vain end a round of making up for logs: on a full disk the next one would fail as well.
 _FAILURES_PER_ROUND = 4
 
@@ -142,8 +141,9 @@ class Replicas:
         for topic in changes.removed_topics:
             if topic.name in image.topics_by_name:  # its name is another topic's now, which needs the folder
                 self._remove(topic.topic_id)
+        turn = self._server.turns.begin()  # making a log touches the disk
         for topic in changes.topics:
-            await self._make_partitions(topic, is_new)
+            await self._make_partitions(topic, is_new, turn)
         for topic in changes.removed_topics:
             self._remove(topic.topic_id)
         for topic in changes.topics:
@@ -174,14 +174,14 @@ class Replicas:
         for name in self._by_name:
             self._update_config(name)
 
-    async def _make_partitions(self, topic: TopicImage, is_new: bool) -> None:
+    async def _make_partitions(self, topic: TopicImage, is_new: bool, turn: Turn) -> None:
         partitions = self._by_id.get(topic.topic_id)
         if partitions is None:
             partitions = self._by_id[topic.topic_id] = self._by_name[topic.name] = []
             self._names[topic.topic_id] = topic.name
         config = None
         problem: KafkaError | None = None
-        tried = failed = 0
+        failed = 0
         for index, part in enumerate(topic.partitions):
             if index == len(partitions):
                 partitions.append(None)
@@ -195,9 +195,7 @@ class Replicas:
                 self._unmade[key] = UnmadeLog(topic.name, topic.topic_id, part, is_new, error)
                 problem = problem or error
                 failed += 1
-            tried += 1
-            if tried % _LOGS_PER_TURN == 0:
-                await asyncio.sleep(0)  # making a log touches the disk: others have their turn
+            await turn.yield_to_loop()
         if problem is not None:
             logger.error(
                 "%d partitions of topic %s are offline until their logs can be made: %s",
@@ -270,6 +268,7 @@ class Replicas:
     async def retry_unmade(self) -> None:
         """Try again to make what could not be made. Whose turn it is comes to the end of the line."""
         failures = 0
+        turn = self._server.turns.begin()
         for key in list(self._unmade):
             unmade = self._unmade.get(key)
             if unmade is None:
@@ -281,7 +280,7 @@ class Replicas:
                 failures += 1
                 if failures == _FAILURES_PER_ROUND:
                     return
-            await asyncio.sleep(0)
+            await turn.yield_to_loop()
 
     def _make_now(self, topic: str, index: int) -> Partition:
         """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible, and

@@ -1,6 +1,5 @@
 """What retention does for one partition: old segments go, and producers that were silent are forgotten."""
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-async def remove_old_segments(server: "SharedServer", partition: Partition) -> None:
+def remove_old_segments(server: "SharedServer", partition: Partition) -> None:
     """Files are only renamed; whoever waits for a part of the log that is gone is told."""
     if partition.deleted or partition.log.health.failure is not None:
         return
@@ -26,4 +25,3 @@ async def remove_old_segments(server: "SharedServer", partition: Partition) -> N
     partition.log.producers.state.remove_expired(now_ms, server.config.get("producer.id.expiration.ms"))
     if removed:
         partition.tell_subscribers()
-        await asyncio.sleep(0)

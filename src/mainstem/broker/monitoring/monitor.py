@@ -35,7 +35,7 @@ class Monitor:
         self._loop = server.loop
         self._host = host
         self.meters = Meters(server.clock)
-        self.scraper = Scraper()
+        self.scraper = Scraper(server.turns)
         self._disk_space = DiskSpace(server.loop, [str(path) for path in server.config.log_dirs()])
         self._serving = False
         self._lag_timer: asyncio.TimerHandle | None = None

@@ -1,7 +1,7 @@
 """Makes the text of one scrape: asks every collector for its families, a millisecond at a time.
 
 A node of ten thousand partitions has tens of thousands of samples. They are made on the event loop, where the
-state is, in slices between which everybody else is served. However often somebody asks, at most a small share
+state is, in turns between which everybody else is served. However often somebody asks, at most a small share
 of the time goes into it: a text is given out again until ten times as long has passed as it took to make.
 """
 
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from mainstem.broker.slices import Slices
+from mainstem.broker.turns import Turns
 from mainstem.metrics import Exposition, label
 
 # Adds families to an exposition. It yields where it may be interrupted, at least every millisecond, and must
@@ -23,7 +23,8 @@ SAMPLES_PER_FAMILY_MAX: Final = 100_000
 class Scraper:
     """The collectors of one node."""
 
-    def __init__(self, samples_max: int = SAMPLES_PER_FAMILY_MAX) -> None:
+    def __init__(self, turns: Turns, samples_max: int = SAMPLES_PER_FAMILY_MAX) -> None:
+        self._turns = turns
         self._samples_max = samples_max
         self._collectors: list[Collector] = []
         self._running: asyncio.Task[list[bytes]] | None = None
@@ -56,10 +57,10 @@ class Scraper:
     async def _scrape(self) -> list[bytes]:
         exposition = Exposition(self._samples_max)
         chunks: list[bytes] = []
-        slices = Slices()
+        turn = self._turns.begin()
         for _ in self._steps(exposition, chunks):
-            await slices.breathe()
-        busy_seconds = slices.busy_seconds
+            await turn.yield_to_loop()
+        busy_seconds = turn.busy_seconds
         self.scrapes += 1
         self.busy_seconds += busy_seconds
         self._last = chunks

@@ -1,19 +1,20 @@
 """One client connection: frames in, responses out, one request at a time and in order.
 
-It owns its non-blocking socket. Input arrives in a receive buffer that all connections share; only a
+It owns its transport. Input arrives in a receive buffer that all connections share; only a
 frame that is not complete yet, or that waits behind a parked request, gets a buffer of the connection's
 own, and gives it back when it is done. It never interprets a request: a complete frame goes to the
 dispatcher.
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mainstem.broker.network.buffers import Buffer, BufferPool, RequestMemory
-from mainstem.broker.network.output import Chunk, OutputQueue, Turn
+from mainstem.broker.network.output import Chunk, EndOfPass, OutputQueue
+from mainstem.broker.network.transport import Transport
+from mainstem.broker.turns import Turn, Turns
 from mainstem.config.listeners import Listener
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _FIRST_BUFFER_BYTES: Final = 128 * 1024  # of a frame whose bytes have not come 
 _FRAME_HINT_BYTES_MAX: Final = 4 * 1024 * 1024
 _PENDING_CHUNKS_MAX: Final = 64
 _PENDING_BYTES_MAX: Final = 256 * 1024
+_FRAMES_PER_LOOK: Final = 16  # at the clock, which costs a hundredth of a small request
 
 Reply = bytes | list[Chunk]
 
@@ -63,7 +65,8 @@ class ConnectionHost(Protocol):
     receive_view: memoryview
     buffer_pool: BufferPool
     request_memory: RequestMemory
-    turn: Turn
+    end_of_pass: EndOfPass
+    turns: Turns
     frame_bytes_max: int
 
     def handle_frame(
@@ -75,7 +78,7 @@ class ConnectionHost(Protocol):
 
 
 class Connection:
-    """The state of one accepted socket."""
+    """The state of one client's connection."""
 
     __slots__ = (
         "_buffer",
@@ -89,11 +92,11 @@ class Connection:
         "_reader_registered",
         "_recv_into",
         "_reserved_bytes",
-        "_sock",
+        "_transport",
         "_view",
+        "_waits_for_turn",
         "client_host",
         "closed",
-        "fd",
         "last_active",
         "listener",
         "meter",
@@ -106,14 +109,13 @@ class Connection:
     )
 
     def __init__(
-        self, host: ConnectionHost, sock: socket.socket, listener: Listener, client_host: str
+        self, host: ConnectionHost, transport: Transport, listener: Listener, client_host: str
     ) -> None:
         self._host = host
         self._loop = host.loop
-        self._sock = sock
-        self._recv_into = sock.recv_into
+        self._transport = transport
+        self._recv_into = transport.recv_into
         self._handle_frame = host.handle_frame
-        self.fd = sock.fileno()
         self.listener = listener
         self.client_host = client_host
         self.closed = False
@@ -132,10 +134,13 @@ class Connection:
         self._ended = False
         self._frame_hint = 0
         self._muted = False
+        self._waits_for_turn = False
         self._reserved_bytes = 0
-        self.output = OutputQueue(host.loop, host.turn, sock, self._on_drained, self._on_output_error)
+        self.output = OutputQueue(
+            host.loop, host.end_of_pass, transport, self._on_drained, self._on_output_error
+        )
         self._reader_registered = True
-        self._loop.add_reader(self.fd, self._on_readable)
+        transport.when_readable(self._on_readable)
 
     # ---- input
 
@@ -164,12 +169,12 @@ class Connection:
             self._on_end()
             return
         self._filled += count
-        if self.parked or self._muted or self.output.chunks:
+        if self.parked or self._muted or self._waits_for_turn or self.output.chunks:
             self._keep(0)
         elif self._buffer is None and 12 <= count <= _LARGE_FRAME_BYTES and _size_at(view)[0] == count - 4:
             self._answer_only_frame(count)
-        else:
-            self._parse(0)
+        elif self._parse(None):
+            self._wait_for_turn()
 
     def _wanted_end(self) -> int:
         """Up to where the own buffer is filled: to the end of a large frame, so that nothing behind it has
@@ -191,7 +196,7 @@ class Connection:
         reply = self._handle_frame(self, self._view, 4, count)
         if type(reply) is bytes:
             if reply:
-                self.output.send_at_end_of_turn(reply)
+                self.output.send_at_end_of_pass(reply)
         elif reply is PARKED:
             self.parked = True
         elif reply is CLOSE:
@@ -210,12 +215,14 @@ class Connection:
         self._pause_reading()
 
     def _nothing_to_finish(self) -> bool:
-        return not self.working and (self.parked or not self.output.chunks)
+        return not self.working and (self.parked or not (self._waits_for_turn or self.output.chunks))
 
-    def _parse(self, pos: int) -> None:
-        """Answer the complete frames from `pos` on; what remains is kept in a buffer of the connection's
-        own.
+    def _parse(self, turn: Turn | None) -> bool:
+        """Answer complete frames, as many as a turn has time for. What remains is kept in a buffer of the
+        connection's own; whether it may hold more of them.
         """
+        pos = frames = 0
+        is_over = False
         view = self._view
         filled = self._filled
         pending: list[Chunk] = []
@@ -235,7 +242,7 @@ class Connection:
             if reply is CLOSE:
                 self._send(pending)
                 self.close()
-                return
+                return False
             if size > _LARGE_FRAME_BYTES:
                 self._frame_hint = min(size + 4, _FRAME_HINT_BYTES_MAX)
             if reply is PARKED:
@@ -252,16 +259,24 @@ class Connection:
                 pending = []
                 pending_bytes = 0
                 if self.closed:
-                    return
+                    return False
                 if self.output.chunks:
                     break
             if self._muted:
                 break
+            frames += 1
+            if frames % _FRAMES_PER_LOOK == 0:
+                if turn is None:
+                    turn = self._host.turns.begin()
+                is_over = turn.is_over
+                if is_over:
+                    break
         if pending:
             self._send(pending)
             if self.closed:
-                return
+                return False
         self._keep(pos)
+        return is_over
 
     def _send(self, pending: list[Chunk]) -> None:
         if self.closed or not pending:
@@ -340,12 +355,12 @@ class Connection:
 
     def _pause_reading(self) -> None:
         if self._reader_registered:
-            self._loop.remove_reader(self.fd)
+            self._transport.when_readable(None)
             self._reader_registered = False
 
     def _resume_reading(self) -> None:
         if not self._reader_registered and not self.closed:
-            self._loop.add_reader(self.fd, self._on_readable)
+            self._transport.when_readable(self._on_readable)
             self._reader_registered = True
 
     def _retry_reading(self) -> None:
@@ -379,16 +394,28 @@ class Connection:
         self._continue()
 
     def _continue(self) -> None:
+        if not self._waits_for_turn and self.go_on(None):
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        self._waits_for_turn = True
+        self._host.turns.later(self)
+
+    def go_on(self, turn: Turn | None) -> bool:
+        """Take what waits for this connection to be free; whether something is left for the next turn."""
+        self._waits_for_turn = False
         if self.closed or self.parked or self._muted or self.output.chunks:
-            return
-        if self._filled:
-            self._parse(0)
+            return False
+        if self._filled and self._parse(turn):
+            self._waits_for_turn = True
+            return True
         if self.closed:
-            return
+            return False
         if not self._ended:
             self._resume_reading()
         elif self._nothing_to_finish():
             self.close()
+        return False
 
     def _on_drained(self) -> None:
         self._continue()
@@ -397,7 +424,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket, drop what is unsent, and tell whoever waits on behalf of this connection."""
+        """Close the transport, drop what is unsent, and tell whoever waits on behalf of this connection."""
         if self.closed:
             return
         self.closed = True
@@ -409,4 +436,4 @@ class Connection:
             self.waiter.cancel()
             self.waiter = None
         self._host.connection_closed(self)
-        self._sock.close()
+        self._transport.close()

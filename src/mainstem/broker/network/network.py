@@ -12,8 +12,10 @@ from mainstem.broker.clock import Clock
 from mainstem.broker.network.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory, huge_page_buffer
 from mainstem.broker.network.connection import Connection
 from mainstem.broker.network.listener import Acceptor, BoundListener, ConnectionLimits
-from mainstem.broker.network.output import Turn
+from mainstem.broker.network.output import EndOfPass
+from mainstem.broker.network.transport import PlainTransport
 from mainstem.broker.requests.dispatch import Dispatcher
+from mainstem.broker.turns import Turns
 from mainstem.config import BrokerConfig, ConfigSource, per_ip_overrides
 from mainstem.config.listeners import Listener
 from mainstem.logs import about
@@ -39,20 +41,26 @@ class Network:
     """The host of the connections; frames go on to the dispatcher."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, clock: Clock, config: BrokerConfig, dispatcher: Dispatcher
+        self,
+        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
+        clock: Clock,
+        config: BrokerConfig,
+        dispatcher: Dispatcher,
     ) -> None:
         self.loop = loop
+        self.turns = turns
         self.receive_view = huge_page_buffer()[:SHARED_BUFFER_BYTES]
         self.buffer_pool = BufferPool()
         meters = dispatcher.meters
-        self.turn = Turn(loop, clock.ticks_ns, meters.page_reads if meters is not None else None)
+        self.end_of_pass = EndOfPass(loop, clock.ticks_ns, meters.page_reads if meters is not None else None)
         queued_bytes_max = config.get("queued.max.request.bytes")
         self.request_memory = RequestMemory(
             queued_bytes_max if queued_bytes_max > 0 else _REQUEST_MEMORY_WHEN_NOT_SET_BYTES
         )
         self.frame_bytes_max: int = config.get("socket.request.max.bytes")
         self.handle_frame = dispatcher.handle_frame
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, int] = {}  # with their file descriptors
         self.accepted = 0
         self.refused = 0
         self._config = config
@@ -104,7 +112,7 @@ class Network:
                 acceptor.resume()
 
     def connection_closed(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         was_full = self._limits.full
         self._limits.remove(connection.client_host)
         if was_full:
@@ -131,7 +139,8 @@ class Network:
             self._limits.remove(host)
             sock.close()
             return
-        self.connections.add(Connection(self, sock, listener, host))
+        transport = PlainTransport(self.loop, sock)
+        self.connections[Connection(self, transport, listener, host)] = transport.fd
 
     def _size_buffers(self, sock: socket.socket) -> None:
         """Kafka's own defaults (100 KiB) are far below what the system tunes by itself: only a given size
@@ -165,7 +174,7 @@ class Network:
         uvloop, and a connection that does not read at the moment does not see it at all.
         """
         poller = select.poll()
-        by_fd = {connection.fd: connection for connection in self.connections}
+        by_fd = {fd: connection for connection, fd in self.connections.items()}
         for fd in by_fd:
             poller.register(fd, 0)
         for fd, _ in poller.poll(0):

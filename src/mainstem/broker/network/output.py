@@ -1,28 +1,28 @@
 """A connection's output: a queue of bytes and file ranges, written without copying and without blocking.
 
-Bytes go out with `send`, file ranges with `sendfile` straight from the page cache. A range whose pages
+Bytes go out with `send`, file ranges with `send_file` straight from the page cache. A range whose pages
 are not cached would block the event loop for a disk read, so it is first read ahead in a thread. At most
-`TURN_BYTES_MAX` leave per turn of the loop, so that one fast reader cannot starve the others.
+`PASS_BYTES_MAX` leave per pass of the loop, so that one fast reader cannot starve the others.
 """
 
 import asyncio
 import os
-import socket
 from collections import deque
 from collections.abc import Callable
 
+from mainstem.broker.network.transport import Transport
 from mainstem.metrics import TimeHistogram
 from mainstem.storage.files.file_range import FileRange
 
 Chunk = bytes | bytearray | memoryview | FileRange
 
-TURN_BYTES_MAX = 1024 * 1024
+PASS_BYTES_MAX = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _READ_AHEAD_BYTES = 1024 * 1024
 
 
-class Turn:
-    """The outputs that have something to send when the current turn of the event loop ends."""
+class EndOfPass:
+    """The outputs that have something to send when the current pass of the event loop ends."""
 
     __slots__ = ("_loop", "_outputs", "page_reads", "ticks_ns")
 
@@ -45,23 +45,23 @@ class Turn:
     def _end(self) -> None:
         outputs, self._outputs = self._outputs, []
         for output in outputs:
-            output.end_turn()
+            output.end_pass()
 
 
 class OutputQueue:
-    """Owns the writing side of one non-blocking socket. `on_drained` is called when a blocked queue
+    """Owns the writing side of one transport. `on_drained` is called when a blocked queue
     emptied.
     """
 
     __slots__ = (
         "_cached_until",
         "_delayed",
-        "_fd",
+        "_end_of_pass",
         "_loop",
         "_on_drained",
         "_on_error",
         "_send",
-        "_turn",
+        "_transport",
         "_warming",
         "_warming_since_ns",
         "_writer_registered",
@@ -72,16 +72,16 @@ class OutputQueue:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        turn: "Turn",
-        sock: socket.socket,
+        end_of_pass: EndOfPass,
+        transport: Transport,
         on_drained: Callable[[], None],
         on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
-        self._turn = turn
+        self._end_of_pass = end_of_pass
         self._delayed = b""
-        self._send = sock.send
-        self._fd = sock.fileno()
+        self._transport = transport
+        self._send = transport.send
         # What is still unsent; the connection takes no further request while there is anything.
         self.chunks: deque[Chunk] = deque()
         self._on_drained = on_drained
@@ -92,16 +92,16 @@ class OutputQueue:
         self._cached_until = 0  # up to where the first chunk, a file range, is known to be in memory
         self.last_progress = 0.0  # when the client last took something of what had to wait
 
-    def send_at_end_of_turn(self, data: bytes) -> None:
-        """Send when every socket that is readable in this turn of the loop has been served.
+    def send_at_end_of_pass(self, data: bytes) -> None:
+        """Send when every socket that is readable in this pass of the loop has been served.
 
         Answers that leave one after the other wake a client once for many of them, instead of once for each.
         """
         if not self._delayed:
-            self._turn.add(self)
+            self._end_of_pass.add(self)
         self._delayed += data
 
-    def end_turn(self) -> None:
+    def end_pass(self) -> None:
         """Send what was delayed, unless something else has taken it along meanwhile."""
         if self._delayed:
             self.send(b"")
@@ -136,28 +136,30 @@ class OutputQueue:
             self._drain()
 
     def close(self) -> None:
-        """Stop writing and let go of the file ranges. The socket itself belongs to the connection."""
-        if self._writer_registered:
-            self._loop.remove_writer(self._fd)
-            self._writer_registered = False
+        """Stop writing and let go of the file ranges. The transport itself belongs to the connection."""
+        self._unwatch()
         self.chunks.clear()
         self._delayed = b""
 
     def _watch(self) -> None:
         if not self._writer_registered:
-            self._loop.add_writer(self._fd, self._on_writable)
+            self._transport.when_writable(self._on_writable)
             self._writer_registered = True
+
+    def _unwatch(self) -> None:
+        if self._writer_registered:
+            self._transport.when_writable(None)
+            self._writer_registered = False
 
     def _on_writable(self) -> None:
         self.last_progress = self._loop.time()
         self._drain()
         if not self.chunks and self._writer_registered:
-            self._loop.remove_writer(self._fd)
-            self._writer_registered = False
+            self._unwatch()
             self._on_drained()
 
     def _drain(self) -> None:
-        budget = TURN_BYTES_MAX
+        budget = PASS_BYTES_MAX
         try:
             while self.chunks and budget > 0:
                 sent = self._send_first()
@@ -176,8 +178,7 @@ class OutputQueue:
         chunk = self.chunks[0]
         if isinstance(chunk, FileRange):
             return self._send_range(chunk)
-        more = len(self.chunks) > 1
-        sent = self._send(chunk, socket.MSG_MORE if more else 0)
+        sent = self._transport.send_with_more(chunk) if len(self.chunks) > 1 else self._send(chunk)
         if sent == len(chunk):
             self.chunks.popleft()
         else:
@@ -188,13 +189,13 @@ class OutputQueue:
         position = chunk.position
         fd = chunk.fileno()
         if position >= self._cached_until:
-            count = min(chunk.length, TURN_BYTES_MAX)
+            count = min(chunk.length, PASS_BYTES_MAX)
             if not _is_cached(fd, position, count):
                 self._warm(chunk, count)
                 return -1
             self._cached_until = position + count
         # In pieces, so that the client copies one while the next is on its way.
-        sent = os.sendfile(self._fd, fd, position, min(self._cached_until - position, _PIECE_BYTES))
+        sent = self._transport.send_file(fd, position, min(self._cached_until - position, _PIECE_BYTES))
         if sent == 0:
             raise OSError("log segment is shorter than the range to send")
         if sent == chunk.length:
@@ -205,19 +206,17 @@ class OutputQueue:
         return sent
 
     def _warm(self, chunk: FileRange, count: int) -> None:
-        if self._writer_registered:
-            self._loop.remove_writer(self._fd)
-            self._writer_registered = False
+        self._unwatch()
         self._warming = True
-        self._warming_since_ns = self._turn.ticks_ns()
+        self._warming_since_ns = self._end_of_pass.ticks_ns()
         future = self._loop.run_in_executor(None, _read_ahead, chunk, count)
         future.add_done_callback(self._on_warmed)
 
     def _on_warmed(self, future: asyncio.Future[None]) -> None:
         self._warming = False
         self._cached_until = 0
-        if self._turn.page_reads is not None:
-            self._turn.page_reads.observe_ns(self._turn.ticks_ns() - self._warming_since_ns)
+        if self._end_of_pass.page_reads is not None:
+            self._end_of_pass.page_reads.observe_ns(self._end_of_pass.ticks_ns() - self._warming_since_ns)
         if not self.chunks:
             return  # closed meanwhile
         error = future.exception()
@@ -227,7 +226,9 @@ class OutputQueue:
         chunk = self.chunks[0]
         assert isinstance(chunk, FileRange)
         try:
-            sent = os.sendfile(self._fd, chunk.fileno(), chunk.position, min(chunk.length, TURN_BYTES_MAX))
+            sent = self._transport.send_file(
+                chunk.fileno(), chunk.position, min(chunk.length, PASS_BYTES_MAX)
+            )
             if sent == chunk.length:
                 self.chunks.popleft()
             else:

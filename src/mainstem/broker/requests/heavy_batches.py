@@ -1,7 +1,7 @@
 """Batches that take long to check, beside the event loop: other requests go on meanwhile.
 
 What is compiled code runs in threads, of which few are used at a time, so that what the batches become
-without their compression has a bound; what is Python goes on the event loop in slices of a millisecond.
+without their compression has a bound; what is Python goes on the event loop in turns of a millisecond.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mainstem.broker.network.buffers import RequestMemory
-from mainstem.broker.slices import Slices
+from mainstem.broker.turns import Turns
 from mainstem.storage.incoming.heavy_batch import HeavyBatch
 
 _AT_ONCE_MAX: Final = 2
@@ -18,7 +18,8 @@ _AT_ONCE_MAX: Final = 2
 class HeavyBatches:
     """The batches of parked requests that are being checked."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, memory: RequestMemory) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns, memory: RequestMemory) -> None:
+        self._turns = turns
         self._loop = loop
         self._memory = memory
         self._lanes = asyncio.Semaphore(_AT_ONCE_MAX)
@@ -48,9 +49,9 @@ class HeavyBatches:
                 for batch in batches:
                     if batch.wants_keys:
                         await self._loop.run_in_executor(None, batch.open)
-                        slices = Slices()
+                        turn = self._turns.begin()
                         while batch.check_some():
-                            await slices.breathe()
+                            await turn.yield_to_loop()
                     if batch.wants_compression:
                         await self._loop.run_in_executor(None, batch.recompress)
                     batch.finish()
