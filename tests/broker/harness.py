@@ -6,6 +6,7 @@ The client sends exactly what a test builds, in any version, pipelined or cut to
 import asyncio
 import itertools
 import os
+import socket
 import struct
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
+from mainstem.broker.network.connection import Connection
 from mainstem.cluster.records import PartitionChangeRecord
 from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import (
@@ -249,6 +251,20 @@ def header_of(records: Any) -> BatchHeader:
 def partition_of(broker: InProcessBroker, topic: Topic, index: int = 0) -> Any:
     """The broker's own partition object."""
     return broker.node.replicas.by_topic(topic.name, index)
+
+
+def connection_of(broker: InProcessBroker, client: Client) -> Connection:
+    """The broker's end of a client's connection."""
+    network = broker.node._network
+    assert network is not None
+    client_end = client.writer.get_extra_info("sockname")
+
+    def peer(fd: int) -> object:
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            return sock.getpeername()
+
+    (connection,) = (found for found, fd in network.connections.items() if peer(fd) == client_end)
+    return connection
 
 
 def waiting_fetches(broker: InProcessBroker, topic: Topic, index: int = 0) -> int:

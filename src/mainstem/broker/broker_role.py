@@ -152,7 +152,7 @@ class BrokerRole:
     async def bind(self) -> None:
         """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
         await self._start_monitor()
-        self._dispatcher = Dispatcher(self, self.loop, self.monitor.meters if self.monitor else None)
+        self._dispatcher = Dispatcher(self, self.monitor.meters if self.monitor else None)
         self._network = Network(self.loop, self.turns, self.clock, self.config, self._dispatcher)
         self.heavy_batches = HeavyBatches(self.loop, self.turns, self._network.request_memory)
         try:

@@ -1,8 +1,6 @@
 """ApiVersions, and that what it advertises is exactly what is served."""
 
 import asyncio
-import os
-import socket
 import struct
 from importlib import import_module
 from typing import Any
@@ -18,7 +16,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
 from mainstem.protocol.registry import API_KEYS, request_class, response_class
 from mainstem.testing.in_process import InProcessBroker
-from tests.broker.harness import API_VERSIONS, Client, ConnectionClosedError
+from tests.broker.harness import API_VERSIONS, Client, ConnectionClosedError, connection_of
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 ON_BROKERS = {
@@ -44,14 +42,7 @@ async def test_the_listener_of_a_broker_lists_what_it_always_did(client: Client)
 def at_controller(client: Client, broker: InProcessBroker, runner: asyncio.Runner) -> Connection:
     """The broker's end of the client's connection, as if it had come through a controller's listener."""
     runner.run(advertised(client))
-    network = broker.node._network
-    assert network is not None
-    client_end = client.writer.get_extra_info("sockname")
-    (connection,) = (
-        connection
-        for connection, fd in network.connections.items()
-        if socket.socket(fileno=os.dup(fd)).getpeername() == client_end
-    )
+    connection = connection_of(broker, client)
     connection.listener = msgspec.structs.replace(connection.listener, name="CONTROLLER", is_controller=True)
     return connection
 

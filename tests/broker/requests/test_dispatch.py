@@ -7,6 +7,7 @@ import pytest
 
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from tests.broker.conftest import Connect, MakeBroker
+from tests.broker.harness import connection_of
 
 
 async def test_a_node_that_stops_before_a_handler_began_leaves_no_coroutine_unawaited(
@@ -15,7 +16,7 @@ async def test_a_node_that_stops_before_a_handler_began_leaves_no_coroutine_unaw
     broker = await make_broker()
     client = await connect(broker)
     assert await client.is_served()
-    (connection,) = broker.node._network.connections  # type: ignore[union-attr]
+    connection = connection_of(broker, client)
     frame = memoryview(bytearray(client.encode(FindCoordinatorRequest(coordinator_keys=["group"]))))
     dispatcher = broker.node._dispatcher
     connection.parked = True

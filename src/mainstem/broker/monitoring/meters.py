@@ -102,7 +102,7 @@ class Meters:
             meter = by_key[frame[start + 1]]
             if meter.may_pass and end - start < _SMALL_BYTES_MAX:
                 answer = try_short(connection, frame, start, end)
-                if answer is not None:
+                if type(answer) is bytes:
                     meter.may_pass -= 1
                     return answer
                 began_ns = ticks_ns()

@@ -99,13 +99,10 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
 class Dispatcher:
     """Answers complete frames on behalf of a node."""
 
-    def __init__(
-        self, node: "BrokerRole", loop: asyncio.AbstractEventLoop, meters: "Meters | None" = None
-    ) -> None:
+    def __init__(self, node: "BrokerRole", meters: "Meters | None" = None) -> None:
         self._node = node
-        self._loop = loop
         self.meters = meters
-        self._fast_path = FastPath(node, node.throttle)
+        self._fast_path = FastPath(node)
         self.handle_frame: FrameHandler = self._handle_frame
         if meters is not None:
             self.handle_frame = meters.around(self._fast_path.try_answer, self._answer_frame)
@@ -167,7 +164,7 @@ class Dispatcher:
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
         # The task is the handler's own coroutine: one around it, cancelled before it began, would leave it
         # unawaited.
-        task = self._loop.create_task(response)
+        task = self._node.loop.create_task(response)
         self._tasks.add(task)
         task.add_done_callback(partial(self._answer_spawned, ctx, api))
 

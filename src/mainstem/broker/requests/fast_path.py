@@ -17,7 +17,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mainstem.broker.network.connection import CLOSE, Close, Connection, Parked
-from mainstem.broker.network.throttle import Throttle
 from mainstem.broker.requests.context import RequestContext
 from mainstem.logs import about
 from mainstem.protocol import codec
@@ -112,9 +111,10 @@ class RouteTable:
 class FastPath:
     """Takes the short way where a connection remembers one, and has it remember new ones."""
 
-    def __init__(self, node: "BrokerRole", throttle: Throttle) -> None:
+    def __init__(self, node: "BrokerRole") -> None:
         self._node = node
-        self._throttle = throttle
+        self._metadata = node.metadata_cache
+        self._throttle = node.throttle
 
     def try_answer(
         self, connection: Connection, frame: memoryview, start: int, end: int
@@ -132,10 +132,9 @@ class FastPath:
         route = table.by_prefix.get(prefix)
         if route is None:
             return None
-        node = self._node
         if (
-            route.generation != node.metadata_cache.generation
-            or route.authorizer_generation != node.authorizer.generation
+            route.generation != self._metadata.generation
+            or route.authorizer_generation != self._node.authorizer.generation
         ):
             del table.by_prefix[prefix]
             return None

@@ -6,6 +6,7 @@ the same, and waits there like any other.
 """
 
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import Any, Final, Self
 
@@ -26,6 +27,7 @@ from mainstem.protocol.headers import is_flexible
 from mainstem.protocol.primitives import write_uvarint
 from mainstem.records.batch import is_transactional
 from mainstem.storage.incoming.heavy_batch import is_heavy
+from mainstem.storage.producers.verification import VerificationGuard
 from mainstem.storage.results import AppendResult
 
 _KEY: Final = 0
@@ -45,7 +47,6 @@ class ProduceRoute(Route):
         "_after",
         "_api",
         "_before",
-        "_coordinator_index",
         "_flexible",
         "_node",
         "_now_ms",
@@ -53,8 +54,7 @@ class ProduceRoute(Route):
         "_partition",
         "_size",
         "_timeout_ms",
-        "_transactional_id",
-        "_version",
+        "_verify",
     )
 
     def __init__(self, ctx: RequestContext, request: ProduceRequest, partition: Partition) -> None:
@@ -68,12 +68,11 @@ class ProduceRoute(Route):
         self._timeout_ms = request.timeout_ms
         self._now_ms = ctx.node.clock.now_ms
         self._partition = partition
-        self._version = version
-        self._transactional_id = request.transactional_id
-        # Which of the transaction coordinators knows of the producer's transactions.
-        self._coordinator_index = (
-            ctx.node.transactions.partition_of(request.transactional_id) if request.transactional_id else -1
-        )
+        self._verify: Callable[[Partition, memoryview], tuple[bool, VerificationGuard | None]] | None = None
+        if request.transactional_id is not None:
+            transactions = ctx.node.transactions
+            index = transactions.partition_of(request.transactional_id)
+            self._verify = partial(verify_at_once, transactions, request.transactional_id, index, version)
         self._flexible = is_flexible(_KEY, version)
         self._before, self._after = template.answer.split(_OFFSETS.pack(*_MARKS))
         self._size = 4 + len(template.answer)
@@ -165,9 +164,7 @@ class ProduceRoute(Route):
             if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
                 # A failed write leaves the offset given.
                 frame[pos : pos + _OFFSET_BYTES] = bytes(_OFFSET_BYTES)
-            return (
-                None  # the ordinary way refuses it too, with all that belongs to it, or asks its coordinator
-            )
+            return None  # the ordinary way refuses it as it should be, or asks its coordinator
         if result is None:
             return None
         if result.last_offset >= partition.high_watermark and not partition.is_committed(
@@ -203,17 +200,10 @@ class ProduceRoute(Route):
 
     def _append_in_transaction(self, batch: memoryview) -> AppendResult | None:
         """None when the coordinator must be asked, which may take a while."""
-        if self._transactional_id is None:
+        if self._verify is None:
             return None
         partition = self._partition
-        is_known, guard = verify_at_once(
-            self._node.transactions,
-            self._transactional_id,
-            self._coordinator_index,
-            self._version,
-            partition,
-            batch,
-        )
+        is_known, guard = self._verify(partition, batch)
         return partition.append(batch, self._now_ms(), guard=guard) if is_known else None
 
 
