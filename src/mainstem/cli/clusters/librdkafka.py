@@ -62,13 +62,15 @@ def common_settings(options: ClientOptions) -> dict[str, Any]:
         "socket.connection.setup.timeout.ms": max(1000, options.connect_timeout_ms),
     }
     if options.uses_tls:
+        from mainstem.wire.tls import normal_pem  # not at import: few connections need OpenSSL
+
         tls = options.tls
         given = {
-            "ssl.ca.pem": tls.trusted,
+            "ssl.ca.pem": tls.trusted and normal_pem(tls.trusted),
             "ssl.ca.location": tls.trusted_file,
-            "ssl.certificate.pem": tls.certificate,
+            "ssl.certificate.pem": tls.certificate and normal_pem(tls.certificate),
             "ssl.certificate.location": tls.certificate_file,
-            "ssl.key.pem": tls.key,
+            "ssl.key.pem": tls.key and normal_pem(tls.key),
             "ssl.key.location": tls.key_file,
             "ssl.key.password": tls.key_password,
             "ssl.endpoint.identification.algorithm": "https" if tls.check_host_name else "none",
