@@ -1,16 +1,21 @@
 """Partitions whose logs cannot be made are offline: known, with the reason, and back without its cause."""
 
+import errno
+import os
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
+from mainstem.cluster.delta import MetadataDelta
+from mainstem.cluster.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsPartition, DescribeLogDirsRequest
 from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, delete_topic, eventually, produce
@@ -145,3 +150,46 @@ async def test_replicas_of_brokers_that_are_not_there_are_offline(
     (part,) = broker.node.image.topics_by_name[topic.name].partitions
     assert broker.node.offline_replicas(topic.name, part) == []
     assert broker.node.offline_replicas(topic.name, replace(part, replicas=(2, 1, 3))) == [2, 3]
+
+
+async def test_a_topic_that_is_made_anew_under_its_name_begins_empty(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    """Whoever replays both at once, and did not decide them, has them in one change."""
+    broker = await make_broker()
+    client = await connect(broker)
+    topic = await create_topic(client)
+    await produce(client, topic, b"of the former one")
+    delta = MetadataDelta(broker.node.image)
+    new_id = b"\x77" * 16
+    part = PartitionRecord(0, new_id, [1], [1], leader=1, leader_epoch=0, partition_epoch=0)
+    delta.replay_all([RemoveTopicRecord(topic.topic_id), TopicRecord(topic.name, new_id), part])
+    image = delta.build(broker.node.image.offset + 3, 1, 0)
+    await broker.node.replicas.publish(image, delta.changes(image))
+    partition = broker.node.replicas.by_topic(topic.name, 0)
+    assert (partition.topic_id, partition.log.log_end_offset) == (new_id, 0)
+    assert broker.node.replicas.by_topic_id(new_id, 0) is partition
+    with pytest.raises(KafkaError):
+        broker.node.replicas.by_topic_id(topic.topic_id, 0)
+
+
+async def test_a_folder_that_cannot_be_removed_keeps_no_topic_alive(
+    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dirs = f"{tmp_path / 'one'},{tmp_path / 'two'}"
+    broker = await make_broker({"log.dirs": dirs}, data_dir=tmp_path / "one")
+    client = await connect(broker)
+    topic = await create_topic(client, partitions=4)
+    rename = os.rename
+
+    def broken(source: str, target: str) -> None:
+        if "/two/" in str(source):
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", broken)
+        await delete_topic(client, topic)
+    assert list(broker.node.replicas.all()) == []
+    again = await create_topic(client, topic.name)
+    assert (await produce(client, again, b"v")).error_code == ErrorCode.NONE

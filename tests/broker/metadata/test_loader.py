@@ -48,8 +48,15 @@ class Publisher:
 
 
 class Broken:
+    """Makes a mistake with each change, but for those that are passed over."""
+
+    def __init__(self, passed_over: int = 0) -> None:
+        self._passed_over = passed_over
+
     async def publish(self, image: MetadataImage, changes: MetadataChanges) -> None:
-        raise ValueError("a mistake")
+        self._passed_over -= 1
+        if self._passed_over < 0:
+            raise ValueError("a mistake")
 
 
 def test_everything_that_is_there_comes_first_and_then_one_change_after_the_other(tmp_path: Path) -> None:
@@ -96,13 +103,24 @@ def test_a_publisher_that_fails_keeps_nobody_from_the_change(
         log = open_log(tmp_path)
         told: list[tuple[str, list[str]]] = []
         loader = MetadataLoader(asyncio.get_running_loop(), log)
-        await loader.begin([Broken(), Publisher("next", told)])
+        await loader.begin([Broken(passed_over=1), Publisher("next", told)])
         await loader.applied(log.append(topic("one")).offset)
         assert told == [("next", []), ("next", ["one"])]
         await log.stop()
 
     asyncio.run(main())
     assert "Broken failed at the metadata of offset" in caplog.text
+
+
+def test_a_node_does_not_begin_with_a_publisher_that_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        log = open_log(tmp_path)
+        loader = MetadataLoader(asyncio.get_running_loop(), log)
+        with pytest.raises(ValueError, match="a mistake"):
+            await loader.begin([Broken()])
+        await log.stop()
+
+    asyncio.run(main())
 
 
 def test_who_waits_for_what_cannot_be_written_is_told_so(

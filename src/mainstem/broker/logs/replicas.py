@@ -261,7 +261,11 @@ class Replicas:
         self._unmade.pop((topic, index), None)
         if partition is not None:
             partition.delete()
-            self._log_manager.delete(topic, index, self._server.clock.now_ms())
+            try:
+                self._log_manager.delete(topic, index, self._server.clock.now_ms())
+            except KafkaError as error:
+                # Nobody can use it any more; the next start finds a folder that belongs to no topic.
+                logger.error("the folder of %s stays: %s", partition, error.message, extra=about(partition))
 
     # ---- logs that could not be made
 

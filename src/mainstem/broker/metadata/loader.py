@@ -42,16 +42,21 @@ class MetadataLoader:
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
+        self._mistake: Exception | None = None  # the first one that a publisher made
         log.listener = self
 
     async def begin(self, publishers: Sequence[MetadataPublisher]) -> None:
-        """Tell the publishers, in this order, of everything that there is, and then of every change."""
+        """Tell the publishers, in this order, of everything that there is, and then of every change. Raises
+        what a publisher raises: a node that cannot begin must not look as if it had.
+        """
         while self._task is not None:
             await asyncio.wait([self._task])
         self._publishers = tuple(publishers)
         self.committed(self._log.image, MetadataChanges.everything(self._log.image))
         assert self._task is not None
         await asyncio.wait([self._task])
+        if self._mistake is not None:
+            raise self._mistake
 
     async def applied(self, offset: int) -> None:
         """Wait until all publishers have seen the change that ends at `offset`; KAFKA_STORAGE_ERROR when it
@@ -107,7 +112,8 @@ class MetadataLoader:
     ) -> None:
         try:
             await publisher.publish(image, changes)
-        except Exception:
+        except Exception as mistake:
+            self._mistake = self._mistake or mistake
             logger.exception("%s failed at the metadata of offset %d", type(publisher).__name__, image.offset)
 
     def _applied(self, offset: int) -> None:
