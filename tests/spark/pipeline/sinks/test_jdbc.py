@@ -11,6 +11,7 @@ from mainstem.spark.pipeline import JdbcSink, Pipeline
 from mainstem.spark.pipeline.places import Places
 from mainstem.spark.pipeline.sinks import jdbc
 from mainstem.spark.pipeline.sinks.jdbc import AddressError, database, hidden
+from tests.spark.pipeline.mistakes import base_with, mistakes
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 
@@ -90,3 +91,24 @@ def test_decimals_and_times_have_columns() -> None:
         "NUMERIC(6, 2)",
         "TIMESTAMP WITH TIME ZONE",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sink", "message"),
+    [
+        ("{from: one, jdbc: nonsense, table: t}", "is no address of a database"),
+        ("{from: one, jdbc: 'oracl://h/d', table: t}", "oracl is no known kind of database"),
+        (
+            "{from: one, jdbc: 'sqlite:///x.db', table: t, mode: update}",
+            "rows can be updated only by their keys",
+        ),
+        ("{from: one, jdbc: 'jdbc:postgresql://h/d', table: t, jar: no.jar}", "there is no no.jar"),
+        (
+            "{from: one, jdbc: 'x://h/d', driver: no_such_driver, table: t}",
+            "needs the Python package no_such_",
+        ),
+    ],
+)
+def test_mistakes(sink: str, message: str) -> None:
+    (line,) = mistakes(base_with(sink=sink))
+    assert message in line

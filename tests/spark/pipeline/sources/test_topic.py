@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from mainstem.spark.pipeline import Decode, TopicSource, Watermark
 from mainstem.spark.pipeline.sources.topic import Rows
-
-pytestmark = pytest.mark.peer
+from tests.spark.pipeline.mistakes import base_with, mistakes
 
 RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
@@ -38,6 +37,7 @@ def source_of(schema: str, format_name: Any = "json", **more: Any) -> TopicSourc
     return TopicSource(topic="orders", decode=Decode(format=format_name, schema=schema), **more)
 
 
+@pytest.mark.peer
 def test_json_good_and_bad(spark: SparkSession) -> None:
     values = [
         b'{"id": 1, "name": "a", "extra": true}',
@@ -69,6 +69,7 @@ def test_json_good_and_bad(spark: SparkSession) -> None:
     assert set(bad) == set(range(2, 10))
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize(
     "more",
     ['{"id": 6}', " trailing garbage", "}", "]", "]}", ',{"id": 6}', ',"x":{"id": 6}', ",", "\n{}", "// x\n"],
@@ -80,6 +81,7 @@ def test_what_follows_a_json_object_is_not_passed_over(spark: SparkSession, more
     assert bad.reason.startswith("more than one JSON value: after the first comes ")
 
 
+@pytest.mark.peer
 def test_not_null_counts_at_any_depth(spark: SparkSession) -> None:
     values: list[bytes | None] = [
         b'{"o": {"a": 1}, "list": [{"x": 1}, null], "m": {"k": {"x": 1}}}',
@@ -100,12 +102,14 @@ def test_not_null_counts_at_any_depth(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.peer
 def test_a_bad_record_may_stop_the_pipeline(spark: SparkSession) -> None:
     frame = staged(spark, [b'{"id": 1}', b"{bad"], source_of("id BIGINT"))
     with pytest.raises(PySparkException, match=r"a record for orders cannot be used: not JSON.*offset 1"):
         frame.good(fail=True).collect()
 
 
+@pytest.mark.peer
 def test_csv_avro_and_raw(spark: SparkSession) -> None:
     csv = staged(spark, [b"1,a", b"x,a", b"1,2,3"], source_of("id INT, name STRING", "csv"))
     assert csv.good(fail=False).collect() == [Row(id=1, name="a")]
@@ -131,6 +135,7 @@ def test_csv_avro_and_raw(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.peer
 def test_doubled_quotes_in_csv(spark: SparkSession) -> None:
     def names(value: bytes, **options: str) -> list[str]:
         decode = Decode(format="csv", schema="id INT, name STRING", options=dict(options))
@@ -142,6 +147,7 @@ def test_doubled_quotes_in_csv(spark: SparkSession) -> None:
     assert names(b'1,"q\\"q, r"', escape="\\") == ['q"q, r']
 
 
+@pytest.mark.peer
 def test_facts_of_the_record_and_a_watermark(spark: SparkSession) -> None:
     source = source_of(
         "at TIMESTAMP",
@@ -150,3 +156,37 @@ def test_facts_of_the_record_and_a_watermark(spark: SparkSession) -> None:
     )
     frame = staged(spark, [b'{"at": "2026-01-31T12:00:00Z"}'], source).good(fail=False)
     assert frame.collect() == [Row(at=AT, _key=bytearray(b"k"), _offset=0)]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{topic: 'bad topic'}", "'bad topic' is no name for a topic"),
+        ("{topics: []}", "the list is empty"),
+        ("{pattern: 'a('}", "this is no regular expression"),
+        ("{topic: a, topics: [b]}", "topic and topics exclude each other"),
+        ("{topic: a, from: soon}", "'soon' is no place to start -> use earliest, latest or a time"),
+        ("{topic: a, rate: 0}", "at least one record must be read in a batch"),
+        ("{topic: a, decode: json}", "the schema of json is missing -> give schema:"),
+        ("{topic: a, decode: {format: avro, infer: 10}}", "avro needs its schema"),
+        ("{topic: a, decode: {format: avro, schema: '{'}}", "the Avro schema is not JSON"),
+        ("{topic: a, decode: {format: avro, schema: '\"int\"'}}", "the Avro schema must describe a record"),
+        ("{topic: a, decode: protobuf}", "protobuf needs schema_file, a descriptor set"),
+        ("{topic: a, decode: {schema: a INT, schema_file: b}}", "schema and schema_file exclude each other"),
+        ("{topic: a, decode: {format: raw, schema: a INT}}", "raw values have no schema"),
+        ("{topic: a, decode: {schema: a INT, message: M}}", "only protobuf has messages"),
+        ("{topic: a, watermark: {column: timestamp, delay: soon}}", "'soon' is no span of time"),
+        ("{topic: a, metadata: [key, key]}", "key is there twice"),
+        ("{topic: a, decode: {schema: a INT}, require: {r: 'a > ('}}", "this is no SQL: '(' is not closed"),
+        ("{topic: a, require: {r: a > 1}}", "rules need decoded values"),
+        (
+            "{topic: a, options: {maxOffsetsPerTrigger: 5}}",
+            "has a key of its own in a pipeline -> write rate",
+        ),
+        ("{topic: a, bootstrap: somewhere}", "'somewhere' is not HOST:PORT"),
+        ("{topic: p.dead}", "p.dead is this pipeline's topic of dead letters"),
+    ],
+)
+def test_mistakes(source: str, message: str) -> None:
+    (line,) = mistakes(base_with(source=source))
+    assert message in line
