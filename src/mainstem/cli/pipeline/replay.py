@@ -24,13 +24,13 @@ def replay_dead_letters(
         str | None, typer.Option("--to", metavar="TOPIC", help="Another topic than where they came from.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many letters.")
+        int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many dead letters.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only show what would be sent.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", metavar="", help="All letters, also those sent again before.")
+        bool, typer.Option("--again", metavar="", help="All dead letters, also those sent before.")
     ] = False,
     bootstrap: Overrides = None,
 ) -> None:
