@@ -108,10 +108,6 @@ class Graph:
             for view in self.upstream(name)
         )
 
-    def has_watermark(self, name: str) -> bool:
-        """Whether some view that this one is made of declares one."""
-        return any(self.definition(view).has_watermark for view in self.upstream(name))
-
     def readers(self, name: str) -> tuple[list[str], list[str]]:
         """The steps and the sinks that read a view."""
         steps = [step for step in self.pipeline.steps if name in self.inputs(step)]
