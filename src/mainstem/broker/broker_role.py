@@ -69,6 +69,7 @@ class BrokerRole:
         self.clock: Clock = server.clock
         self.randomness: Randomness = server.randomness
         self.dead = server.dead
+        self.loop: asyncio.AbstractEventLoop
         self.authorizer: Authorizer = AllowAll()
         self.throttle = Throttle()
         self.bound_listeners: list[BoundListener] = []
@@ -89,10 +90,6 @@ class BrokerRole:
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self._self_check: asyncio.Task[list[str]] | None = None
         self.epoch = -1
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._server.loop
 
     @property
     def turns(self) -> Turns:
@@ -151,6 +148,7 @@ class BrokerRole:
 
     async def bind(self) -> None:
         """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
+        self.loop = self._server.loop
         await self._start_monitor()
         self._dispatcher = Dispatcher(self, self.monitor.meters if self.monitor else None)
         self._network = Network(self.loop, self.turns, self.clock, self.config, self._dispatcher)
