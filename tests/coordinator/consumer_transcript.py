@@ -20,13 +20,13 @@ from typing import Any
 from uuid import UUID
 
 from mainstem.config import BrokerConfig
-from mainstem.coordinator.group.consumer.embedded_protocol import (
+from mainstem.coordinator.group.coordinator import GroupCoordinator
+from mainstem.coordinator.group.embedded_protocol import (
     EmbeddedAssignment,
     EmbeddedPartitions,
     Subscription,
     read_assignment,
 )
-from mainstem.coordinator.group.coordinator import GroupCoordinator
 from mainstem.coordinator.group.records import classic as classic_records
 from mainstem.coordinator.group.records import consumer as records
 from mainstem.coordinator.group.records import decode_key, decode_value

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from mainstem.coordinator.group.assignors import Assignment, GroupSpec, MemberSpec, TopicSpec, assign
+from mainstem.coordinator.group.assignors import Assignment, GroupSpec, MemberSpec, assign
 
 
 def topic_id(number: int) -> bytes:
@@ -15,7 +15,6 @@ def member(
     *topics: int, owned: dict[int, set[int]] | None = None, instance_id: str | None = None
 ) -> MemberSpec:
     return MemberSpec(
-        rack_id=None,
         instance_id=instance_id,
         subscribed_topic_ids=frozenset(map(topic_id, topics)),
         owned={topic_id(topic): frozenset(partitions) for topic, partitions in (owned or {}).items()},
@@ -24,9 +23,9 @@ def member(
 
 def group(members: dict[str, MemberSpec], *partition_counts: int) -> GroupSpec:
     """The topics are numbered from 1."""
-    topics = {topic_id(number): TopicSpec(count) for number, count in enumerate(partition_counts, 1)}
+    counts = {topic_id(number): count for number, count in enumerate(partition_counts, 1)}
     homogeneous = len({spec.subscribed_topic_ids for spec in members.values()}) == 1
-    return GroupSpec(members, topics, homogeneous)
+    return GroupSpec(members, counts, homogeneous)
 
 
 def after(spec: GroupSpec, target: Assignment) -> GroupSpec:
@@ -56,8 +55,8 @@ def life_of_a_group(rng: Random, homogeneous: bool) -> Iterator[GroupSpec]:
                 members[member_id] = each._replace(subscribed_topic_ids=everyones)
             elif not each.subscribed_topic_ids or rng.random() < 0.2:
                 members[member_id] = each._replace(subscribed_topic_ids=_some_topics(rng, counts, at_least=0))
-        topics = {topic_id(number): TopicSpec(count) for number, count in counts.items()}
-        spec = GroupSpec(members, topics, homogeneous)
+        partition_counts = {topic_id(number): count for number, count in counts.items()}
+        spec = GroupSpec(members, partition_counts, homogeneous)
         yield spec
         members = dict(after(spec, assign("uniform", spec)).members)
 
@@ -71,7 +70,7 @@ def as_json(assignor: str, spec: GroupSpec) -> dict[str, Any]:
     return {
         "assignor": assignor,
         "homogeneous": spec.homogeneous,
-        "topics": {_number(topic): known.partition_count for topic, known in spec.topics.items()},
+        "topics": {_number(topic): count for topic, count in spec.partition_counts.items()},
         "members": {
             member_id: {
                 "instance": each.instance_id,

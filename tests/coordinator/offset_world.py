@@ -148,7 +148,7 @@ class World:
 
     def expire(self) -> None:
         """Look for old offsets now."""
-        self.harness.machine.offsets.expire(self.harness.now_ms)
+        self.harness.machine.offsets._cleanup.expire(self.harness.now_ms)
         self.harness.settle()
 
     def topics_changed(self) -> None:

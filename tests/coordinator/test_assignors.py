@@ -36,7 +36,7 @@ def assert_complete(spec: GroupSpec, target: Assignment) -> None:
         (topic, partition)
         for each in spec.members.values()
         for topic in each.subscribed_topic_ids
-        for partition in range(spec.topics[topic].partition_count)
+        for partition in range(spec.partition_counts[topic])
     }
     given_out = [
         (topic, partition)

@@ -7,7 +7,7 @@ answers may be lost on the way; the client then sends what it would send after a
 from random import Random
 from typing import Any
 
-from mainstem.coordinator.group.consumer.embedded_protocol import (
+from mainstem.coordinator.group.embedded_protocol import (
     EmbeddedAssignment,
     EmbeddedPartitions,
     Subscription,

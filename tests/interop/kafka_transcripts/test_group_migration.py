@@ -4,7 +4,7 @@ one group, on the wire.
 
 from typing import Any
 
-from mainstem.coordinator.group.consumer.embedded_protocol import (
+from mainstem.coordinator.group.embedded_protocol import (
     EmbeddedAssignment,
     EmbeddedPartitions,
     Subscription,

@@ -165,7 +165,7 @@ def _classic_member(member: DescribedGroupMember, readable: bool) -> MemberFacts
     topics: list[str] = []
     assignment: list[TopicPartition] = []
     if readable:
-        from mainstem.coordinator.group.consumer.embedded_protocol import read_assignment, read_subscription
+        from mainstem.coordinator.group.embedded_protocol import read_assignment, read_subscription
 
         with suppress(ProtocolError):  # not filled while there is a rebalance
             topics = sorted(read_subscription(member.member_metadata).topics)

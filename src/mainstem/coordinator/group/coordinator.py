@@ -64,9 +64,11 @@ class GroupCoordinator:
         self.offsets.loaded(now_ms)
 
     def unload(self, error: ErrorCode) -> None:
+        """Nobody waits in a consumer group: heartbeats are answered at once."""
         self.classic.unload(error)
-        self.consumer.unload(error)
 
     def topics_changed(self, now_ms: int) -> None:
+        """Heartbeats of consumer groups see for themselves that the metadata is newer than what their group
+        has looked at.
+        """
         self.offsets.topics_changed(now_ms)
-        self.consumer.topics_changed(now_ms)

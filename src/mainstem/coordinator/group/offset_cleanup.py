@@ -35,17 +35,6 @@ class _Task(NamedTuple):
 class OffsetCleanup:
     """The housekeeping of one machine's offsets."""
 
-    __slots__ = (
-        "_bytes_left",
-        "_pending",
-        "_seen_topic_ids",
-        "_seen_version",
-        "_state",
-        "_store",
-        "_tasks",
-        "_tombstones_left",
-    )
-
     def __init__(self, state: GroupState, store: OffsetStore, pending: PendingOffsets) -> None:
         self._state = state
         self._store = store

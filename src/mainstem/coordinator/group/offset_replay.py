@@ -21,8 +21,6 @@ _PARTITION_SIZE: Final = 4
 class OffsetReplay:
     """Puts the records of one log into a store, in their order."""
 
-    __slots__ = ("_open", "_pending", "_state", "_store")
-
     def __init__(self, state: GroupState, store: OffsetStore, pending: PendingOffsets) -> None:
         self._state = state
         self._store = store
@@ -81,7 +79,6 @@ class OffsetReplay:
     def _ensure_group(self, group_id: str) -> None:
         """An offset without a group is one that was committed without members."""
         if group_id not in self._state.groups:
-            assert self._state.new_simple_group is not None
             self._state.new_simple_group(group_id)
 
     def _decode(self, topic: str, value: bytes) -> CommittedOffset:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from mainstem.config import BrokerConfig
 from mainstem.coordinator.group.records import encode_key, encode_value
 from mainstem.coordinator.group.records.offsets import OffsetCommitKey, OffsetCommitValue
 from mainstem.protocol.primitives import write_uvarint
@@ -68,8 +69,9 @@ class CommittedOffset(Struct, frozen=True, gc=False):
         return encode_value(value, None if self.expire_timestamp == NO_EXPIRY else _OWN_EXPIRY_VERSION)
 
 
-def is_too_long(note: str | None, units_max: int) -> bool:
+def is_too_long(note: str | None, config: BrokerConfig) -> bool:
     """Whether a note is longer than a commit may have it, as Java counts: in units of UTF-16."""
+    units_max: int = config.get("offset.metadata.max.bytes")
     if not note or len(note) * 2 <= units_max:
         return False
     return len(note.encode("utf-16-le")) // 2 > units_max
@@ -105,8 +107,6 @@ Change = tuple[str, int, CommittedOffset | None]
 
 class OffsetStore:
     """All offsets of one coordinator. No empty group or topic is kept."""
-
-    __slots__ = ("_groups", "_groups_by_topic")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, TopicOffsets]] = {}

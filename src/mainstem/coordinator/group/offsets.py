@@ -66,16 +66,6 @@ def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 class Offsets:
     """The offsets of one machine."""
 
-    __slots__ = (
-        "_cleanup",
-        "_loading",
-        "_state",
-        "commit_transactional",
-        "pending",
-        "store",
-        "transaction_ended",
-    )
-
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self.store = OffsetStore()
@@ -120,14 +110,13 @@ class Offsets:
         self._state.effects.on_failure(partial(self.pending.restore, before))
         for topic in request.topics:
             for part in topic.partitions:
-                if not self._is_too_large(part.committed_metadata):
+                if not is_too_long(part.committed_metadata, self._state.config):
                     place = Place(request.group_id, topic.name, part.partition_index)
                     before.append(self.pending.overtake(place))
 
     def _new_group(self, request: OffsetCommitRequest, version: int) -> Any:
         """A client without membership may commit to a group that nobody has made."""
         if request.generation_id_or_member_epoch < 0:
-            assert self._state.new_simple_group is not None
             return self._state.new_simple_group(request.group_id)
         if version >= _GROUP_ID_NOT_FOUND_VERSION:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -138,11 +127,8 @@ class Offsets:
     ) -> None:
         for topic in request.topics:
             for part in topic.partitions:
-                if not self._is_too_large(part.committed_metadata):
+                if not is_too_long(part.committed_metadata, self._state.config):
                     check(topic.name, topic.topic_id, part.partition_index)
-
-    def _is_too_large(self, metadata: str | None) -> bool:
-        return is_too_long(metadata, self._state.config.get("offset.metadata.max.bytes"))
 
     def _apply(
         self, request: OffsetCommitRequest, now_ms: int, changes: list[Change]
@@ -159,7 +145,7 @@ class Offsets:
             for part in topic.partitions:
                 index = part.partition_index
                 metadata = part.committed_metadata
-                if metadata and self._is_too_large(metadata):
+                if metadata and is_too_long(metadata, self._state.config):
                     error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     answers.append(OffsetCommitResponsePartition(index, error))
                     continue
@@ -183,7 +169,6 @@ class Offsets:
     def _undo_commit(self, group_id: str, changes: list[Change], created: Any) -> None:
         self.store.restore(group_id, changes)
         if created is not None:
-            assert self._state.forget_group is not None
             self._state.forget_group(created)
 
     # ---- reading
@@ -293,10 +278,6 @@ class Offsets:
     def loaded(self, now_ms: int) -> None:
         self._loading = OffsetReplay(self._state, self.store, self.pending)  # forgets what only loading needs
         self._cleanup.loaded(now_ms)
-
-    def expire(self, now_ms: int) -> None:
-        """Look for offsets that are too old, now."""
-        self._cleanup.expire(now_ms)
 
     def topics_changed(self, now_ms: int) -> None:
         self._cleanup.topics_changed(now_ms)

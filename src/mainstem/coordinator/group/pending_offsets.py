@@ -30,8 +30,6 @@ class PendingOffsets:
     that to take one back is to put the former ones there again.
     """
 
-    __slots__ = ("_by_producer", "by_group")
-
     def __init__(self) -> None:
         # Empty as long as no transaction is open. Not to be changed from outside.
         self.by_group: dict[str, dict[Place, Positions]] = {}

@@ -80,18 +80,12 @@ class Group(Protocol):
 class GroupState:
     """Shared by the parts of one machine."""
 
-    __slots__ = (
-        "classic_bridge",
-        "config",
-        "effects",
-        "forget_group",
-        "group_config",
-        "groups",
-        "new_id",
-        "new_simple_group",
-        "timers",
-        "topics",
-    )
+    # Set when the parts are put together: makes a group for offsets that were committed without members;
+    # ends it, with whoever waits in it, when it could not be written down; and serves members of the
+    # classic protocol in a group of the consumer protocol.
+    new_simple_group: Callable[[str], Group]
+    forget_group: Callable[[Any], None]
+    classic_bridge: Any
 
     def __init__(
         self,
@@ -109,9 +103,3 @@ class GroupState:
         self.effects = Effects()
         self.timers = Timers()
         self.groups: dict[str, Group] = {}
-        # Set when the parts are put together: makes a group for offsets that were committed without members;
-        # ends it, with whoever waits in it, when it could not be written down; and serves members of the
-        # classic protocol in a group of the consumer protocol.
-        self.new_simple_group: Callable[[str], Group] | None = None
-        self.forget_group: Callable[[Any], None] | None = None
-        self.classic_bridge: Any = None

@@ -39,8 +39,6 @@ def refused_commit(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffs
 class TransactionalCommits:
     """The way of offsets through transactions."""
 
-    __slots__ = ("_pending", "_state", "_store")
-
     def __init__(self, state: GroupState, store: OffsetStore, pending: PendingOffsets) -> None:
         self._state = state
         self._store = store
@@ -78,7 +76,6 @@ class TransactionalCommits:
     def _new_group(self, request: TxnOffsetCommitRequest) -> Any:
         """A client without membership may commit to a group that nobody has made."""
         if request.generation_id < 0:
-            assert self._state.new_simple_group is not None
             return self._state.new_simple_group(request.group_id)
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
@@ -86,7 +83,7 @@ class TransactionalCommits:
         for topic in request.topics:
             topic_id = self._topic_id(topic.name)
             for part in topic.partitions:
-                if not self._is_too_long(part.committed_metadata):
+                if not is_too_long(part.committed_metadata, self._state.config):
                     check(topic.name, topic_id, part.partition_index)
 
     def _apply(
@@ -104,7 +101,7 @@ class TransactionalCommits:
         answer = TxnOffsetCommitResponseTopic(name, [])
         for part in topic.partitions:
             index, metadata = part.partition_index, part.committed_metadata
-            if metadata and self._is_too_long(metadata):
+            if metadata and is_too_long(metadata, self._state.config):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 answer.partitions.append(TxnOffsetCommitResponsePartition(index, error))
                 continue
@@ -116,9 +113,6 @@ class TransactionalCommits:
             answer.partitions.append(TxnOffsetCommitResponsePartition(index, 0))
         return answer
 
-    def _is_too_long(self, metadata: str | None) -> bool:
-        return is_too_long(metadata, self._state.config.get("offset.metadata.max.bytes"))
-
     def _topic_id(self, topic: str) -> bytes:
         info = self._state.topics.by_name(topic)
         return ZERO_UUID if info is None else info.topic_id
@@ -126,7 +120,6 @@ class TransactionalCommits:
     def _undo(self, changes: list[PendingChange], created: Any) -> None:
         self._pending.restore(changes)
         if created is not None:
-            assert self._state.forget_group is not None
             self._state.forget_group(created)
 
     def ended(self, producer_id: int, commit: bool) -> None:

@@ -49,6 +49,7 @@ class Completion:
             self._complete(transactional_id, now_ms)
 
     def markers_written(self, due: MarkersDue, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """These partitions have the marker that was due, or need none any more."""
         lacking = self.lacking(due)
         if lacking:
             metadata = self._state.transactions[due.transactional_id]
@@ -56,8 +57,8 @@ class Completion:
             self._complete_if_done(due.transactional_id, now_ms)
 
     def lacking(self, due: MarkersDue) -> frozenset[TopicPartition]:
-        """The partitions that still need this marker. None, if the transaction was completed meanwhile: the
-        next one of the same producer may have the same epoch.
+        """The partitions that still need this marker; to be asked before it is tried again. None, if the
+        transaction was completed meanwhile: the next one of the same producer may have the same epoch.
         """
         metadata = self._state.transactions.get(due.transactional_id)
         if metadata is None or not metadata.is_ending or self._due.get(due.transactional_id) is not due:

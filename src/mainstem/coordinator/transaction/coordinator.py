@@ -5,14 +5,14 @@ the token `markers`, which is answered again and again; when it is told to `fail
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.topics import Topics
 from mainstem.coordinator.transaction import initialising, listing
-from mainstem.coordinator.transaction.completion import Completion, MarkersDue
+from mainstem.coordinator.transaction.completion import Completion
 from mainstem.coordinator.transaction.ending import answer_to_end, client_version_of
 from mainstem.coordinator.transaction.known_errors import END_TXN, INIT_PRODUCER_ID, as_known
 from mainstem.coordinator.transaction.metadata import (
@@ -53,6 +53,9 @@ class TransactionCoordinator:
         self.timers = state.timers
         self._completion = Completion(state)
         self._time_limits = TimeLimits(state, self._completion)
+        self.markers_written = self._completion.markers_written
+        self.lacking = self._completion.lacking
+        self.abort_timed_out = self._time_limits.abort_timed_out
 
     # ---- for the shell
 
@@ -140,18 +143,6 @@ class TransactionCoordinator:
     ) -> None:
         """Answers EndTxnResponse, or NEEDS_PRODUCER_ID."""
         self.effects.reply(token, self._end(request, version, fresh_producer_id, now_ms))
-
-    def markers_written(self, due: MarkersDue, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """These partitions have the marker that was due, or need none any more."""
-        self._completion.markers_written(due, partitions, now_ms)
-
-    def lacking(self, due: MarkersDue) -> frozenset[TopicPartition]:
-        """The partitions that still need the marker that was due; to be asked before it is tried again."""
-        return self._completion.lacking(due)
-
-    def abort_timed_out(self, transactional_id: str, fresh_producer_id: int, now_ms: int) -> None:
-        """The answer to `ProducerIdDue`."""
-        self._time_limits.abort_timed_out(transactional_id, fresh_producer_id, now_ms)
 
     # ---- for administrators
 

@@ -69,6 +69,7 @@ class TimeLimits:
         self.abort_timed_out(transactional_id, None, now_ms)
 
     def abort_timed_out(self, transactional_id: str, fresh_producer_id: int | None, now_ms: int) -> None:
+        """With a fresh producer id it is the answer to `ProducerIdDue`."""
         if not self._has_timed_out(transactional_id, now_ms):
             return
         state = self._state

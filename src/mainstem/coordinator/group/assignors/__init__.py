@@ -5,10 +5,10 @@ what the group should come to.
 """
 
 from mainstem.coordinator.group.assignors.range import assign_range
-from mainstem.coordinator.group.assignors.spec import Assignment, GroupSpec, MemberSpec, TopicSpec
+from mainstem.coordinator.group.assignors.spec import Assignment, GroupSpec, MemberSpec
 from mainstem.coordinator.group.assignors.uniform import assign_uniform
 
-__all__ = ["ASSIGNORS", "Assignment", "GroupSpec", "MemberSpec", "TopicSpec", "assign"]
+__all__ = ["ASSIGNORS", "Assignment", "GroupSpec", "MemberSpec", "assign"]
 
 # The first is the one a group gets whose members ask for none.
 ASSIGNORS = {"uniform": assign_uniform, "range": assign_range}

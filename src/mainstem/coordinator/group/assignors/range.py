@@ -20,7 +20,7 @@ def assign_range(spec: GroupSpec) -> Assignment:
             for topic_id in members[member_id].subscribed_topic_ids:
                 subscribers.setdefault(topic_id, []).append(member_id)
     for topic_id, topic_members in subscribers.items():
-        size, longer = divmod(spec.topics[topic_id].partition_count, len(topic_members))
+        size, longer = divmod(spec.partition_counts[topic_id], len(topic_members))
         start = 0
         for index, member_id in enumerate(topic_members):
             end = start + size + (index < longer)

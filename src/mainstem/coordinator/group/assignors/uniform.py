@@ -26,7 +26,7 @@ def assign_uniform(spec: GroupSpec) -> Assignment:
 def _assign_alike(spec: GroupSpec) -> Assignment:
     """All members are subscribed to the same topics: everyone gets the same number, some get one more."""
     topics = sorted(next(iter(spec.members.values())).subscribed_topic_ids)
-    counts = {topic_id: spec.topics[topic_id].partition_count for topic_id in topics}
+    counts = {topic_id: spec.partition_counts[topic_id] for topic_id in topics}
     free = {topic_id: set(_partitions(count)) for topic_id, count in counts.items()}
     target = _keep_owned(spec, free)
     sizes = {member_id: sum(map(len, kept.values())) for member_id, kept in target.items()}
@@ -101,7 +101,7 @@ class _Balancer:
             for topic_id in member_spec.subscribed_topic_ids:
                 subscribers.setdefault(topic_id, []).append(member)
         self._subscribers = subscribers
-        self._free = {topic_id: set(range(spec.topics[topic_id].partition_count)) for topic_id in subscribers}
+        self._free = {topic_id: set(range(spec.partition_counts[topic_id])) for topic_id in subscribers}
         self._target = {
             member_id: {topic_id: set(partitions) for topic_id, partitions in kept.items()}
             for member_id, kept in _keep_owned(spec, self._free).items()
@@ -122,7 +122,7 @@ class _Balancer:
 
     def _burden(self, topic_id: bytes) -> tuple[float, int, bytes]:
         count = len(self._subscribers[topic_id])
-        return -self._spec.topics[topic_id].partition_count / count, count, topic_id
+        return -self._spec.partition_counts[topic_id] / count, count, topic_id
 
     def _hand_out(self, topic_id: bytes) -> None:
         """Each free partition to the subscriber with the fewest."""

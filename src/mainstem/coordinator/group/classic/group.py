@@ -5,10 +5,12 @@ It knows no time-outs and sends nothing; how it moves from state to state is in 
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mainstem.coordinator.group.classic.member import ClassicMember, PendingMember, Protocols
 from mainstem.coordinator.group.classic.phases import PREVIOUS, Phase
-from mainstem.coordinator.group.classic.subscription import PROTOCOL_TYPE, subscribed_topics
+from mainstem.coordinator.group.embedded_protocol import PROTOCOL_TYPE, subscribed_topics
 from mainstem.coordinator.group.rebalance_times import RebalanceTimes
 from mainstem.coordinator.group.records import encode_key
 from mainstem.coordinator.group.records.classic import GroupMetadataKey
@@ -18,60 +20,37 @@ from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 _REBALANCING_OR_STABLE = (Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE, Phase.STABLE)
 
 
+@dataclass(eq=False, slots=True)
 class ClassicGroup:
     """Members wait in it with their requests; `awaiting_join` counts those whose join is not answered."""
 
-    __slots__ = (
-        "_state",
-        "_support",
-        "awaiting_join",
-        "generation",
-        "group_id",
-        "has_new_members",
-        "join_timer",
-        "leader_id",
-        "members",
-        "pending_joins",
-        "pending_syncs",
-        "phase",
-        "phase_since_ms",
-        "previous_phase",
-        "protocol_name",
-        "protocol_type",
-        "rebalances",
-        "static_members",
-        "sync_timer",
-        "topics",
-    )
+    kind: ClassVar[str] = "classic"
 
-    kind = "classic"
-
-    def __init__(self, state: GroupState, group_id: str, now_ms: int = -1) -> None:
-        self._state = state
-        self.group_id = group_id
-        self.phase = Phase.EMPTY
-        self.previous_phase = Phase.DEAD
-        # -1: not known, which old records do not say.
-        self.phase_since_ms = now_ms
-        self.generation = 0
-        # "" until the first member says it: a group that only holds offsets has none.
-        self.protocol_type = ""
-        self.protocol_name: str | None = None
-        self.leader_id: str | None = None
-        self.members: dict[str, ClassicMember] = {}
-        # The member ids by group.instance.id.
-        self.static_members: dict[str, str] = {}
-        self.pending_joins: dict[str, PendingMember] = {}
-        self.pending_syncs: set[str] = set()
-        self.awaiting_join = 0
-        self.has_new_members = False
-        # The topics of all members, as far as they can be read.
-        self.topics: frozenset[str] | None = None
-        # How many members offer each protocol; none that nobody offers.
-        self._support: Counter[str] = Counter()
-        self.join_timer = object()
-        self.sync_timer = object()
-        self.rebalances = RebalanceTimes()
+    _state: GroupState
+    group_id: str
+    # -1: not known, which old records do not say.
+    phase_since_ms: int = -1
+    phase: Phase = Phase.EMPTY
+    previous_phase: Phase = Phase.DEAD
+    generation: int = 0
+    # "" until the first member says it: a group that only holds offsets has none.
+    protocol_type: str = ""
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: dict[str, ClassicMember] = field(default_factory=dict)
+    # The member ids by group.instance.id.
+    static_members: dict[str, str] = field(default_factory=dict)
+    pending_joins: dict[str, PendingMember] = field(default_factory=dict)
+    pending_syncs: set[str] = field(default_factory=set)
+    awaiting_join: int = 0
+    has_new_members: bool = False
+    # The topics of all members, as far as they can be read.
+    topics: frozenset[str] | None = None
+    # How many members offer each protocol; none that nobody offers.
+    _support: Counter[str] = field(default_factory=Counter)
+    join_timer: object = field(default_factory=object)
+    sync_timer: object = field(default_factory=object)
+    rebalances: RebalanceTimes = field(default_factory=RebalanceTimes)
 
     # ---- state
 

@@ -36,7 +36,7 @@ class ClassicGroups:
         group: Any = state.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             state.effects.reply(token, HeartbeatResponse(error_code=self._heartbeat(group, request, now_ms)))
-        elif group is None or state.classic_bridge is None:
+        elif group is None:
             state.effects.reply(token, HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         else:
             state.classic_bridge.heartbeat(group, request, token, now_ms)

@@ -48,10 +48,7 @@ class Joins:
         if group is None or isinstance(group, ClassicGroup):
             self._join(join, group)
         elif group.state_name() != Phase.EMPTY.value:
-            if self._state.classic_bridge is None:
-                self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
-            else:
-                self._state.classic_bridge.join_group(group, request, version, client, token, now_ms)
+            self._state.classic_bridge.join_group(group, request, version, client, token, now_ms)
         else:
             if not request.member_id:
                 group.write_tombstones()  # an empty group may change its kind
@@ -125,10 +122,10 @@ class Joins:
             join.rebalance_timeout_ms,
             request.session_timeout_ms,
             join.protocols,
+            is_new=True,
+            join_token=join.token,
+            join_version=join.version,
         )
-        member.is_new = True
-        member.join_token = join.token
-        member.join_version = join.version
         if group.phase is Phase.PREPARING_REBALANCE and group.previous_phase is Phase.EMPTY:
             group.has_new_members = True
         pending = group.pending_joins.get(member_id)

@@ -1,5 +1,7 @@
 """One request to join a classic group, and how a member waits with it."""
 
+from dataclasses import dataclass, field
+
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.group.classic.group import ClassicGroup
 from mainstem.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
@@ -9,22 +11,24 @@ from mainstem.protocol.apis.k11_join_group import JoinGroupRequest
 from mainstem.protocol.errors import ErrorCode
 
 
+@dataclass(slots=True)
 class Joining:
     """The request with what its handling needs."""
 
-    __slots__ = ("client", "now_ms", "protocols", "rebalance_timeout_ms", "request", "token", "version")
+    request: JoinGroupRequest
+    version: int
+    client: Client
+    token: Token
+    now_ms: int
+    protocols: Protocols = field(init=False)
 
-    def __init__(
-        self, request: JoinGroupRequest, version: int, client: Client, token: Token, now_ms: int
-    ) -> None:
-        self.request = request
-        self.version = version
-        self.client = client
-        self.token = token
-        self.now_ms = now_ms
-        self.protocols: Protocols = protocols_of(request.protocols)
-        # Version 0 has one time-out for both.
-        self.rebalance_timeout_ms = request.rebalance_timeout_ms if version else request.session_timeout_ms
+    def __post_init__(self) -> None:
+        self.protocols = protocols_of(self.request.protocols)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """Version 0 has one time-out for both."""
+        return self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
 
     @property
     def name(self) -> str:

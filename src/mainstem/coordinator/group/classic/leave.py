@@ -39,7 +39,7 @@ class Leaves:
         group: Any = self._state.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             self._leave(group, request, version, token, now_ms)
-        elif group is None or self._state.classic_bridge is None:
+        elif group is None:
             unknown = [
                 _answer(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in leaving_members(request, version)
             ]

@@ -1,6 +1,7 @@
 """A member of a classic group: what it offers, what it was assigned, and the request with which it waits."""
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 
 from mainstem.coordinator.effects import Token
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequestProtocol
@@ -17,51 +18,24 @@ def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> Protocols:
     return tuple(by_name.items())
 
 
+@dataclass(eq=False, slots=True)
 class ClassicMember:
     """The member itself is the key of its session timer, `on_session_end` what the timer calls."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "is_new",
-        "join_token",
-        "join_version",
-        "member_id",
-        "on_session_end",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "sync_token",
-    )
-
-    on_session_end: Callable[[int], None]
-
-    def __init__(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
-        self.join_token: Token | None = None
-        self.join_version = 0
-        self.sync_token: Token | None = None
-        # Until its first join is answered it cannot send heartbeats.
-        self.is_new = False
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    join_token: Token | None = None
+    join_version: int = 0
+    sync_token: Token | None = None
+    # Until its first join is answered it cannot send heartbeats.
+    is_new: bool = False
+    on_session_end: Callable[[int], None] = field(init=False)
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """What it says about itself in this protocol."""
@@ -82,10 +56,8 @@ class ClassicMember:
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
 
+@dataclass(eq=False, slots=True)
 class PendingMember:
     """Somebody who got an id and has to join with it; the key of the timer that ends this."""
 
-    __slots__ = ("member_id",)
-
-    def __init__(self, member_id: str) -> None:
-        self.member_id = member_id
+    member_id: str

@@ -29,8 +29,6 @@ _NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 class Rebalances:
     """Shared by the modules of the requests."""
 
-    __slots__ = ("_state",)
-
     def __init__(self, state: GroupState) -> None:
         self._state = state
 
@@ -81,20 +79,24 @@ class Rebalances:
         if member is None:
             return
         self._state.timers.cancel(member)
-        effects = self._state.effects
         if member.join_token is not None:
             error = join_error(ErrorCode.UNKNOWN_MEMBER_ID, "", member.join_version)
-            effects.reply(member.join_token, error)
+            self._state.effects.reply(member.join_token, error)
             member.join_token = None
-        if member.sync_token is not None:
-            effects.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-            member.sync_token = None
+        self.refuse_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
     def answer_join(self, group: ClassicGroup, member: ClassicMember, response: JoinGroupResponse) -> None:
         if member.join_token is not None:
             self._state.effects.reply(member.join_token, response)
             member.join_token = None
             group.awaiting_join -= 1
+
+    def refuse_sync(self, member: ClassicMember, error: ErrorCode) -> bool:
+        """Whether the member was waiting with a sync."""
+        token, member.sync_token = member.sync_token, None
+        if token is not None:
+            self._state.effects.reply(token, SyncGroupResponse(error_code=error))
+        return token is not None
 
     # ---- the join phase
 
@@ -131,10 +133,7 @@ class Rebalances:
     def _refuse_syncs(self, group: ClassicGroup, now_ms: int) -> None:
         for member in group.members.values():
             member.assignment = b""
-            if member.sync_token is not None:
-                response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-                self._state.effects.reply(member.sync_token, response)
-                member.sync_token = None
+            if self.refuse_sync(member, ErrorCode.REBALANCE_IN_PROGRESS):
                 self.extend_session(member, now_ms)
 
     def _wait_for_all(self, group: ClassicGroup, now_ms: int) -> None:

@@ -4,6 +4,7 @@ It gets a new id, and whoever still uses the old one is fenced. A stable group d
 long as its protocol stays the same: the newcomer takes over the assignment of the one before.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,7 +16,6 @@ from mainstem.coordinator.group.classic.rebalance import Rebalances
 from mainstem.coordinator.group.classic.record import write_group
 from mainstem.coordinator.group.classic.responses import join_error, joined
 from mainstem.coordinator.group.state import GroupState
-from mainstem.protocol.apis.k14_sync_group import SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode
 
 # From this version on a leader can be told that there is nothing to assign (KIP-814).
@@ -31,8 +31,12 @@ def rejoin_static_member(
     new_member_id: str,
 ) -> None:
     old_leader_id = group.leader_id
-    _fence(state, rebalances, group, old)
-    new = _replace(state, rebalances, group, old, new_member_id, join.now_ms)
+    _answer_with(ErrorCode.FENCED_INSTANCE_ID, rebalances, group, old, old.member_id)
+    new = replace(old, member_id=new_member_id, is_new=False)
+    rebalances.watch(group, new)
+    group.rename(old, new)
+    state.timers.cancel(old)
+    rebalances.extend_session(new, join.now_ms)
     wait_with(state, join, group, new)
     if group.phase is Phase.STABLE and group.select_protocol() == group.protocol_name:
         state.effects.on_failure(partial(_go_back, state, rebalances, group, old, new, join.now_ms))
@@ -53,38 +57,12 @@ def rejoin_static_member(
         rebalances.complete_join_if_all_joined(group, join.now_ms)
 
 
-def _fence(state: GroupState, rebalances: Rebalances, group: ClassicGroup, old: ClassicMember) -> None:
-    error = ErrorCode.FENCED_INSTANCE_ID
-    rebalances.answer_join(group, old, join_error(error, old.member_id, old.join_version))
-    if old.sync_token is not None:
-        state.effects.reply(old.sync_token, SyncGroupResponse(error_code=error))
-        old.sync_token = None
-
-
-def _replace(
-    state: GroupState,
-    rebalances: Rebalances,
-    group: ClassicGroup,
-    old: ClassicMember,
-    new_member_id: str,
-    now_ms: int,
-) -> ClassicMember:
-    """The same member under another id."""
-    new = ClassicMember(
-        new_member_id,
-        old.group_instance_id,
-        old.client_id,
-        old.client_host,
-        old.rebalance_timeout_ms,
-        old.session_timeout_ms,
-        old.protocols,
-        old.assignment,
-    )
-    rebalances.watch(group, new)
-    group.rename(old, new)
-    state.timers.cancel(old)
-    rebalances.extend_session(new, now_ms)
-    return new
+def _answer_with(
+    error: ErrorCode, rebalances: Rebalances, group: ClassicGroup, member: ClassicMember, told_id: str
+) -> None:
+    """Whatever the member waits with."""
+    rebalances.answer_join(group, member, join_error(error, told_id, member.join_version))
+    rebalances.refuse_sync(member, error)
 
 
 def _go_back(
@@ -98,11 +76,7 @@ def _go_back(
     """The new id could not be written down: the old one is the member again."""
     if group.members.get(new.member_id) is not new:
         return
-    unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    rebalances.answer_join(group, new, join_error(unavailable, "", new.join_version))
-    if new.sync_token is not None:
-        state.effects.reply(new.sync_token, SyncGroupResponse(error_code=unavailable))
-        new.sync_token = None
+    _answer_with(ErrorCode.COORDINATOR_NOT_AVAILABLE, rebalances, group, new, "")
     group.set_protocols(new, old.protocols)
     old.assignment = new.assignment
     group.rename(new, old)

@@ -26,8 +26,6 @@ class Syncs:
             self._refuse(token, ErrorCode.UNKNOWN_MEMBER_ID)
         elif isinstance(group, ClassicGroup):
             self._sync(group, request, token, now_ms)
-        elif self._state.classic_bridge is None:
-            self._refuse(token, ErrorCode.UNKNOWN_MEMBER_ID)
         else:
             self._state.classic_bridge.sync_group(group, request, version, token, now_ms)
 

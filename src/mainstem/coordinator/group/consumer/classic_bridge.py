@@ -14,12 +14,6 @@ from mainstem.coordinator.group.classic.leave import leave_response, leaving_mem
 from mainstem.coordinator.group.classic.member import protocols_of
 from mainstem.coordinator.group.classic.responses import join_error
 from mainstem.coordinator.group.consumer import checks
-from mainstem.coordinator.group.consumer.embedded_protocol import (
-    PROTOCOL_TYPE,
-    Subscription,
-    read_subscription,
-    write_assignment,
-)
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.member import (
     UNRELEASED_PARTITIONS,
@@ -27,6 +21,12 @@ from mainstem.coordinator.group.consumer.member import (
     Member,
 )
 from mainstem.coordinator.group.consumer.membership import Membership
+from mainstem.coordinator.group.embedded_protocol import (
+    PROTOCOL_TYPE,
+    Subscription,
+    read_subscription,
+    write_assignment,
+)
 from mainstem.coordinator.group.records.consumer import ClassicMemberMetadata, ClassicProtocol
 from mainstem.coordinator.group.state import Client, GroupState
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupResponse

@@ -9,11 +9,11 @@ from mainstem.coordinator.group.classic.member import ClassicMember
 from mainstem.coordinator.group.classic.phases import Phase
 from mainstem.coordinator.group.classic.rebalance import Rebalances
 from mainstem.coordinator.group.classic.record import write_group
-from mainstem.coordinator.group.consumer.embedded_protocol import PROTOCOL_TYPE, write_assignment
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import Member
 from mainstem.coordinator.group.consumer.timeouts import Timeouts
+from mainstem.coordinator.group.embedded_protocol import PROTOCOL_TYPE, write_assignment
 from mainstem.coordinator.group.state import GroupState
 from mainstem.protocol.errors import ErrorCode
 

@@ -115,12 +115,6 @@ class ConsumerGroups:
                     if member.state == UNREVOKED_PARTITIONS:
                         self._timeouts.must_revoke(group.group_id, member, now_ms)
 
-    def unload(self, error: ErrorCode) -> None:
-        """Nobody waits inside: heartbeats are answered at once."""
-
-    def topics_changed(self, now_ms: int) -> None:
-        """Heartbeats see for themselves that the metadata is newer than what their group has looked at."""
-
     # ---- heartbeats
 
     def _idle_member(

@@ -2,7 +2,7 @@
 interval allows, by the assignor that most members ask for.
 """
 
-from mainstem.coordinator.group.assignors import GroupSpec, MemberSpec, TopicSpec, assign
+from mainstem.coordinator.group.assignors import GroupSpec, MemberSpec, assign
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import UNRELEASED_PARTITIONS, Member
@@ -76,8 +76,6 @@ class Targets:
                 topic_ids = known[subscription] = frozenset(
                     topics[name].topic_id for name in names if name in topics
                 )
-            members[member_id] = MemberSpec(
-                member.rack_id, member.instance_id, topic_ids, group.target_of(member_id)
-            )
-        specs = {info.topic_id: TopicSpec(info.partition_count) for info in topics.values()}
-        return GroupSpec(members, specs, group.is_homogeneous())
+            members[member_id] = MemberSpec(member.instance_id, topic_ids, group.target_of(member_id))
+        partition_counts = {info.topic_id: info.partition_count for info in topics.values()}
+        return GroupSpec(members, partition_counts, group.is_homogeneous())

@@ -11,19 +11,18 @@ from mainstem.coordinator.group.classic.member import ClassicMember
 from mainstem.coordinator.group.classic.phases import Phase
 from mainstem.coordinator.group.classic.rebalance import Rebalances
 from mainstem.coordinator.group.classic.responses import join_error
-from mainstem.coordinator.group.consumer.embedded_protocol import (
-    PROTOCOL_TYPE,
-    read_assignment,
-    read_subscription,
-)
 from mainstem.coordinator.group.consumer.group import ConsumerGroup
 from mainstem.coordinator.group.consumer.journal import Journal
 from mainstem.coordinator.group.consumer.member import Member, Target
 from mainstem.coordinator.group.consumer.metadata_hash import MetadataHashes
 from mainstem.coordinator.group.consumer.timeouts import Timeouts
+from mainstem.coordinator.group.embedded_protocol import (
+    PROTOCOL_TYPE,
+    read_assignment,
+    read_subscription,
+)
 from mainstem.coordinator.group.records.consumer import ClassicMemberMetadata, ClassicProtocol
 from mainstem.coordinator.group.state import GroupState
-from mainstem.protocol.apis.k14_sync_group import SyncGroupResponse
 from mainstem.protocol.errors import ErrorCode, KafkaError, ProtocolError
 
 logger = getLogger(__name__)
@@ -83,13 +82,9 @@ class Upgrades:
     def _send_away(self, classic: ClassicGroup) -> None:
         again = ErrorCode.REBALANCE_IN_PROGRESS
         for member in classic.members.values():
-            if member.join_token is not None:
-                response = join_error(again, member.member_id, member.join_version)
-                self._state.effects.reply(member.join_token, response)
-                member.join_token = None
-            if member.sync_token is not None:
-                self._state.effects.reply(member.sync_token, SyncGroupResponse(error_code=again))
-                member.sync_token = None
+            answer = join_error(again, member.member_id, member.join_version)
+            self._rebalances.answer_join(classic, member, answer)
+            self._rebalances.refuse_sync(member, again)
 
     def _target(self, classic: ClassicGroup, member: ClassicMember) -> Target:
         if not member.assignment:

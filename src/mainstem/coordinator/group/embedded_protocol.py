@@ -3,11 +3,11 @@
 Bytes of a version newer than those known are read as the newest known one, as in Kafka.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
-from mainstem.coordinator.group.consumer.member import Target
 from mainstem.coordinator.topics import Topics
 from mainstem.protocol import codec
 from mainstem.protocol.errors import ProtocolError
@@ -42,15 +42,23 @@ Message = TypeVar("Message")
 
 def read_subscription(metadata: bytes) -> Subscription:
     """ProtocolError when it is none."""
-    return _read(Subscription, metadata)
+    return _read(Subscription, metadata, _version(metadata))
+
+
+def subscribed_topics(metadata: bytes) -> list[str]:
+    """The same for the topics alone: they stand first in every version, and what a newer one has behind them
+    need not be readable.
+    """
+    _version(metadata)
+    return _read(Subscription, metadata, 0).topics
 
 
 def read_assignment(assignment: bytes) -> EmbeddedAssignment:
     """ProtocolError when it is none."""
-    return _read(EmbeddedAssignment, assignment)
+    return _read(EmbeddedAssignment, assignment, _version(assignment))
 
 
-def write_assignment(target: Target, topics: Topics, metadata: bytes) -> bytes:
+def write_assignment(target: Mapping[bytes, Collection[int]], topics: Topics, metadata: bytes) -> bytes:
     """In the version in which the member described itself; topics that are gone are left out."""
     partitions = [
         EmbeddedPartitions(info.name, sorted(numbers))
@@ -61,10 +69,10 @@ def write_assignment(target: Target, topics: Topics, metadata: bytes) -> bytes:
     return version.to_bytes(2, "big") + codec.encode(EmbeddedAssignment(partitions), version)
 
 
-def _read(cls: type[Message], data: bytes) -> Message:
+def _read(cls: type[Message], data: bytes, version: int) -> Message:
     """What follows the message is of no interest."""
     body: Any = bytes(data)
-    message, _ = codec.decoder(cls, _version(data))(body, 2, len(body))
+    message, _ = codec.decoder(cls, version)(body, 2, len(body))
     return message
 
 
