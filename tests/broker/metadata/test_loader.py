@@ -165,5 +165,7 @@ def test_after_a_stop_nothing_more_is_published(tmp_path: Path) -> None:
         assert told == [("only", [])]
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        with pytest.raises(asyncio.CancelledError):  # nor does who comes late wait for ever
+            await loader.applied(log.pending_image.offset)
 
     asyncio.run(main())

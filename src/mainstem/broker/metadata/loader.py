@@ -60,10 +60,12 @@ class MetadataLoader:
 
     async def applied(self, offset: int) -> None:
         """Wait until all publishers have seen the change that ends at `offset`; KAFKA_STORAGE_ERROR when it
-        could not be written.
+        could not be written. Whoever waits for what a stop leaves unpublished is cancelled.
         """
         if offset <= self._applied_offset:
             return
+        if self._stopped:
+            raise asyncio.CancelledError
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append((offset, waiter))
         await waiter
