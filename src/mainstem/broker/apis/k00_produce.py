@@ -103,7 +103,7 @@ class Produce:
             assert isinstance(data.records, memoryview)
             self._prepared[id(data)] = HeavyBatch(data.records, log.config, log.name)
         connection = self._ctx.connection
-        connection.working = self._ctx.node.heavy_batches.prepare(
+        connection.working = self._ctx.broker.heavy_batches.prepare(
             list(self._prepared.values()), kept_bytes, partial(self._resume, self.verify_and_answer)
         )
         return connection.working
@@ -198,7 +198,7 @@ class Produce:
     def _answer(self) -> ProduceResponse | Parked | None:
         """Append, and the answer if it is there already."""
         self._appending = self._append()
-        turns = self._ctx.node.turns
+        turns = self._ctx.broker.turns
         answer = self._append_some(turns.begin(LONG_TURN_MS))
         if self._appending is not None:
             turns.later(self)
@@ -258,7 +258,7 @@ class Produce:
                 )
             if acks == ACKS_ALL:
                 partition.check_enough_replicas()
-            node = self._ctx.node
+            broker = self._ctx.broker
             assert isinstance(data.records, memoryview)
             if self._ctx.version < _ZSTD_SINCE and is_zstd(data.records):
                 raise KafkaError(
@@ -267,7 +267,7 @@ class Produce:
                 )
             result = partition.append(
                 data.records,
-                node.clock.now_ms(),
+                broker.clock.now_ms(),
                 guard=self._guard(partition),
                 prepared=self._prepared.get(id(data)),
             )
@@ -292,7 +292,7 @@ class Produce:
         return response
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
-        replicas = self._ctx.node.replicas
+        replicas = self._ctx.broker.replicas
         if self._ctx.version >= _TOPIC_IDS_SINCE:
             return replicas.by_topic_id(topic.topic_id, index)
         return replicas.by_topic(topic.name, index)

@@ -39,21 +39,21 @@ _TOPIC_IDS_SINCE: Final = 13
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked:
-    node = ctx.node
+    broker = ctx.broker
     state = request.replica_state
     replica_id = request.replica_id if state is None else state.replica_id
-    reader = (replica_id, request.isolation_level, ctx.principal, node.authorizer.generation)
-    new_id = node.randomness.number(1, 2**31) if request.session_epoch == INITIAL_EPOCH else 0
+    reader = (replica_id, request.isolation_level, ctx.principal, broker.authorizer.generation)
+    new_id = broker.randomness.number(1, 2**31) if request.session_epoch == INITIAL_EPOCH else 0
     try:
-        session = node.fetch_sessions.session(
-            request, ctx.version >= _TOPIC_IDS_SINCE, reader, new_id, node.clock.now_ms()
+        session = broker.fetch_sessions.session(
+            request, ctx.version >= _TOPIC_IDS_SINCE, reader, new_id, broker.clock.now_ms()
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = Fetch(ctx, request, session, is_follower=replica_id >= 0)
     fetch.read()
     # No answer can be larger than the limit, so there is no use in waiting for more than that.
-    request.min_bytes = min(request.min_bytes, request.max_bytes, node.fetch_bytes_max)
+    request.min_bytes = min(request.min_bytes, request.max_bytes, broker.fetch_bytes_max)
     if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not session.partitions:
         return fetch.response()
     fetch.park()
@@ -101,7 +101,7 @@ class Fetch:
         self.failed = False
         self._results = []
         self._available.clear()
-        limit = min(self._request.max_bytes, self._ctx.node.fetch_bytes_max)
+        limit = min(self._request.max_bytes, self._ctx.broker.fetch_bytes_max)
         for asked in self._session.in_order():
             left = limit - self.size
             if left <= 0 and self.size and not asked.has_moved:
@@ -154,7 +154,7 @@ class Fetch:
         if ctx.version >= _TOPIC_IDS_SINCE:
             partition = self._find_by_id(asked)
         else:
-            partition = ctx.node.replicas.by_topic(asked.topic, asked.partition)
+            partition = ctx.broker.replicas.by_topic(asked.topic, asked.partition)
         if not ctx.authorize(Operation.READ, ResourceType.TOPIC, partition.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         asked.name_found = partition.topic
@@ -163,7 +163,7 @@ class Fetch:
         return partition
 
     def _find_by_id(self, asked: FetchedPartition) -> Partition:
-        replicas = self._ctx.node.replicas
+        replicas = self._ctx.broker.replicas
         try:
             return replicas.by_topic_id(asked.topic_id, asked.partition)
         except KafkaError as error:
@@ -219,7 +219,7 @@ class Fetch:
         if endpoints:
             response.node_endpoints = [
                 NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port, rack=e.rack)
-                for e in self._ctx.node.endpoints(self._ctx.listener_name)
+                for e in self._ctx.broker.endpoints(self._ctx.listener_name)
             ]
         return response
 
@@ -229,7 +229,7 @@ class Fetch:
         """Wait on the partitions; the ranges read so far are let go and read again at the answer."""
         results, self._results = self._results, []
         self._session.park(self, results)
-        loop = self._ctx.node.loop
+        loop = self._ctx.broker.loop
         self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._finish)
         self._ctx.connection.waiter = self
         if self.size:
@@ -244,7 +244,7 @@ class Fetch:
         self._touched.add(asked)
         if not self._scheduled:
             self._scheduled = True
-            self._ctx.node.loop.call_soon(self._look_again)
+            self._ctx.broker.loop.call_soon(self._look_again)
 
     def _look_again(self) -> None:
         if self._ctx.connection.waiter is not self:

@@ -70,7 +70,7 @@ def _list_partition(
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if part.timestamp < 0 and ctx.version < _SERVED_SINCE.get(part.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = ctx.node.replicas.by_topic(topic, part.partition_index)
+        partition = ctx.broker.replicas.by_topic(topic, part.partition_index)
         partition.check_leader(part.current_leader_epoch)
         found = _find_offset(partition, part.timestamp, request.isolation_level == _READ_COMMITTED)
     except KafkaError as error:

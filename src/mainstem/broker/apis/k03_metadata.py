@@ -44,7 +44,7 @@ def handle(ctx: RequestContext, request: MetadataRequest) -> Any:
 async def _create_then_answer(
     ctx: RequestContext, request: MetadataRequest, missing: list[str]
 ) -> EncodedBody:
-    await ctx.node.auto_create_topics(missing)
+    await ctx.broker.auto_create_topics(missing)
     return _cached(ctx, request)
 
 
@@ -57,9 +57,9 @@ def _cached(ctx: RequestContext, request: MetadataRequest) -> EncodedBody:
         names,
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
-        [entry.health.failure is None for entry in ctx.node.log_manager.dirs].count(False),
+        [entry.health.failure is None for entry in ctx.broker.log_manager.dirs].count(False),
     )
-    cache = ctx.node.metadata_cache.answers
+    cache = ctx.broker.metadata_cache.answers
     body = cache.get(key)
     if body is None:
         body = ctx.encode(_respond(ctx, request))
@@ -74,7 +74,7 @@ def _cached(ctx: RequestContext, request: MetadataRequest) -> EncodedBody:
 def _respond(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     response = _cluster(ctx, request)
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        topics = ctx.node.image.topics_by_name
+        topics = ctx.broker.image.topics_by_name
         response.topics = [
             _describe(ctx, request, topics[name])
             for name in sorted(topics)
@@ -94,11 +94,11 @@ def _uses_topic_ids_too_early(ctx: RequestContext, request: MetadataRequest) -> 
 
 
 def _cluster(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    node = ctx.node
-    response = MetadataResponse(cluster_id=node.cluster_id, controller_id=node.node_id)
+    broker = ctx.broker
+    response = MetadataResponse(cluster_id=broker.cluster_id, controller_id=broker.node_id)
     response.brokers = [
         MetadataResponseBroker(node_id=e.node_id, host=e.host, port=e.port, rack=e.rack)
-        for e in node.endpoints(ctx.listener_name)
+        for e in broker.endpoints(ctx.listener_name)
     ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ctx.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
@@ -109,13 +109,13 @@ def _topics_to_create(ctx: RequestContext, request: MetadataRequest) -> list[str
     """The unknown topics that may be created on the fly; one that may not shows its error when it is
     described.
     """
-    node = ctx.node
-    topics = node.image.topics_by_name
+    broker = ctx.broker
+    topics = broker.image.topics_by_name
     missing = [t.name for t in request.topics or () if t.name is not None and t.name not in topics]
     if (
         not missing
         or not request.allow_auto_topic_creation
-        or not node.config.get("auto.create.topics.enable")
+        or not broker.config.get("auto.create.topics.enable")
         or _uses_topic_ids_too_early(ctx, request)
     ):
         return []
@@ -129,7 +129,7 @@ def _topics_to_create(ctx: RequestContext, request: MetadataRequest) -> list[str
 def _answer(
     ctx: RequestContext, request: MetadataRequest, asked: MetadataRequestTopic
 ) -> MetadataResponseTopic:
-    image = ctx.node.image
+    image = ctx.broker.image
     if asked.topic_id != ZERO_UUID:
         topic = image.topics_by_id.get(asked.topic_id)
         if topic is None:
@@ -166,7 +166,7 @@ def _describe(ctx: RequestContext, request: MetadataRequest, topic: TopicImage) 
                 leader_epoch=part.leader_epoch,
                 replica_nodes=list(part.replicas),
                 isr_nodes=list(part.isr),
-                offline_replicas=ctx.node.offline_replicas(topic.name, part),
+                offline_replicas=ctx.broker.offline_replicas(topic.name, part),
             )
         )
     if request.include_topic_authorized_operations:

@@ -63,14 +63,14 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest) -> Any:
         return refused_commit(request, error)
 
     if not refused:
-        return ctx.node.groups.submit(ctx, request.group_id, commit, fail)
+        return ctx.broker.groups.submit(ctx, request.group_id, commit, fail)
     parts = [(request.group_id, commit, fail)]
-    return ctx.node.groups.gather(ctx, parts, lambda answers: _merge(refused, answers[0]))
+    return ctx.broker.groups.gather(ctx, parts, lambda answers: _merge(refused, answers[0]))
 
 
 def _find(ctx: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[TopicImage | None, ErrorCode]:
     """The topic that is meant, if the client may read it."""
-    image = ctx.node.image
+    image = ctx.broker.image
     if ctx.version >= _TOPIC_ID_VERSION:
         found = image.topics_by_id.get(topic.topic_id)
         if found is None:

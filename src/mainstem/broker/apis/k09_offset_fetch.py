@@ -44,7 +44,7 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest) -> Any:
         groups = [fetch.answer for fetch in fetches if fetch.answer is not None]
         return OffsetFetchResponse(groups=groups) if several else _single_response(groups[0])
 
-    return ctx.node.groups.gather(ctx, [fetch.part() for fetch in asked], assemble)
+    return ctx.broker.groups.gather(ctx, [fetch.part() for fetch in asked], assemble)
 
 
 class _GroupFetch:
@@ -87,7 +87,7 @@ class _GroupFetch:
         visible: list[OffsetFetchRequestTopics] = []
         for topic in topics:
             if ctx.version >= _TOPIC_ID_VERSION:
-                image = ctx.node.image.topics_by_id.get(topic.topic_id)
+                image = ctx.broker.image.topics_by_id.get(topic.topic_id)
                 topic.name = "" if image is None else image.name
             if not topic.name and ctx.version >= _TOPIC_ID_VERSION:
                 self._refused.append(_refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -99,7 +99,7 @@ class _GroupFetch:
 
     def _may_show(self, topic: OffsetFetchResponseTopics) -> bool:
         """In an answer of all topics. One that has no id cannot be named from version 10 on."""
-        image = self._ctx.node.image.topics_by_name.get(topic.name)
+        image = self._ctx.broker.image.topics_by_name.get(topic.name)
         if image is not None:
             topic.topic_id = image.topic_id
         elif self._ctx.version >= _TOPIC_ID_VERSION:

@@ -45,7 +45,7 @@ async def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
         coordinators = _coordinators(ctx, key_type, key)
         await coordinators.ensure_topic()
         leader = coordinators.leader_of(key)
-        for endpoint in ctx.node.endpoints(ctx.listener_name):
+        for endpoint in ctx.broker.endpoints(ctx.listener_name):
             if endpoint.node_id == leader:
                 return Coordinator(key, leader, endpoint.host, endpoint.port)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's partition has no leader")
@@ -58,9 +58,9 @@ def _coordinators(ctx: RequestContext, key_type: int, key: str) -> "Coordinators
     if key_type == _GROUP:
         if not ctx.authorize(Operation.DESCRIBE, ResourceType.GROUP, key):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        return ctx.node.groups
+        return ctx.broker.groups
     if key_type == _TRANSACTION:
         if not ctx.authorize(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return ctx.node.transactions
+        return ctx.broker.transactions
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinators of key type {key_type} are not served here")

@@ -28,7 +28,7 @@ def handle(ctx: RequestContext, request: JoinGroupRequest) -> Any:
     if not request.group_id:
         return fail(ErrorCode.INVALID_GROUP_ID, request.member_id)
     client = Client(ctx.client_id or "", "/" + ctx.connection.client_host)
-    return ctx.node.groups.submit(
+    return ctx.broker.groups.submit(
         ctx,
         request.group_id,
         lambda machine, token, now_ms: machine.classic.join_group(request, version, client, token, now_ms),

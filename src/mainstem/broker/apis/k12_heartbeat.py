@@ -13,7 +13,7 @@ ROUTE: Final = ClassicHeartbeatRoute
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest) -> Any:
-    return ctx.node.groups.submit_for_member(
+    return ctx.broker.groups.submit_for_member(
         ctx,
         request.group_id,
         lambda machine, token, now_ms: machine.classic.heartbeat(request, token, now_ms),

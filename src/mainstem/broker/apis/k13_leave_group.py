@@ -12,7 +12,7 @@ API: Final = Api("broker")
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest) -> Any:
     version = ctx.version
-    return ctx.node.groups.submit_for_member(
+    return ctx.broker.groups.submit_for_member(
         ctx,
         request.group_id,
         lambda machine, token, now_ms: machine.classic.leave_group(request, version, token, now_ms),

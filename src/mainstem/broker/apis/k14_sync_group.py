@@ -18,7 +18,7 @@ def handle(ctx: RequestContext, request: SyncGroupRequest) -> Any:
     version = ctx.version
     if version >= _PROTOCOL_MANDATORY and (request.protocol_type is None or request.protocol_name is None):
         return _fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return ctx.node.groups.submit_for_member(
+    return ctx.broker.groups.submit_for_member(
         ctx,
         request.group_id,
         lambda machine, token, now_ms: machine.classic.sync_group(request, version, token, now_ms),

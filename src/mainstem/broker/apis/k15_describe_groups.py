@@ -42,7 +42,7 @@ def handle(ctx: RequestContext, request: DescribeGroupsRequest) -> Any:
     parts = [
         (group_id, partial(_describe, group_id, ctx.version), partial(_fail, group_id)) for group_id in wanted
     ]
-    return ctx.node.groups.gather(ctx, parts, assemble)
+    return ctx.broker.groups.gather(ctx, parts, assemble)
 
 
 def _describe(group_id: str, version: int, machine: GroupCoordinator, token: Token, now_ms: int) -> None:

@@ -36,7 +36,7 @@ def handle(ctx: RequestContext, request: ListGroupsRequest) -> Any:
             ]
         return response
 
-    return ctx.node.groups.gather_all(ctx, partial(_list, states, kinds), _fail, assemble)
+    return ctx.broker.groups.gather_all(ctx, partial(_list, states, kinds), _fail, assemble)
 
 
 def _list(states: set[str], kinds: set[str], machine: GroupCoordinator, token: Token, now_ms: int) -> None:

@@ -28,7 +28,7 @@ async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTop
         ]
         request.topics = [topic for topic in request.topics if topic not in denied]
     try:
-        response = await ctx.node.controller.create_topics(request)
+        response = await ctx.broker.controller.create_topics(request)
     except KafkaError as error:
         response = CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
     response.topics = [_checked(ctx, result) for result in response.topics]
@@ -42,7 +42,7 @@ def _checked(ctx: RequestContext, result: CreatableTopicResult) -> CreatableTopi
     """Nobody is told that all is well with a topic of which logs could not be made here."""
     if result.error_code == ErrorCode.NONE:
         try:
-            ctx.node.replicas.check_made(result.name)
+            ctx.broker.replicas.check_made(result.name)
         except KafkaError as error:
             return _failed(result.name, error)
     return result

@@ -31,7 +31,7 @@ async def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTop
         names = {state.name for state in denied}
         request.topic_names = [name for name in request.topic_names if name not in names]
     try:
-        response = await ctx.node.controller.delete_topics(request, ctx.version)
+        response = await ctx.broker.controller.delete_topics(request, ctx.version)
     except KafkaError as error:
         response = DeleteTopicsResponse(responses=[_failed(s, error) for s in asked if s not in denied])
     response.responses += [
@@ -43,7 +43,7 @@ async def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTop
 def _may_delete(ctx: RequestContext, state: DeleteTopicState) -> bool:
     name = state.name
     if name is None:
-        topic = ctx.node.image.topics_by_id.get(state.topic_id)
+        topic = ctx.broker.image.topics_by_id.get(state.topic_id)
         if topic is None:
             return True  # there is nothing to protect; the controller says that the id is unknown
         name = topic.name

@@ -35,7 +35,7 @@ def _delete(ctx: RequestContext, topic: str, part: DeleteRecordsPartition) -> De
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
-        partition = ctx.node.replicas.by_topic(topic, part.partition_index)
+        partition = ctx.broker.replicas.by_topic(topic, part.partition_index)
         partition.check_leader()
         log = partition.log
         if log.config.compact and not log.config.delete:

@@ -28,7 +28,7 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Any:
         return _failed(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:
         return _new_producer(ctx)
-    return ctx.node.transactions.submit_numbered(
+    return ctx.broker.transactions.submit_numbered(
         ctx,
         transactional_id,
         lambda machine, producer_id, token, now_ms: machine.init_producer_id(
@@ -40,7 +40,7 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest) -> Any:
 
 async def _new_producer(ctx: RequestContext) -> InitProducerIdResponse:
     try:
-        return InitProducerIdResponse(producer_id=await ctx.node.producer_ids.next(), producer_epoch=0)
+        return InitProducerIdResponse(producer_id=await ctx.broker.producer_ids.next(), producer_epoch=0)
     except KafkaError as error:
         return _failed(error.code)
 

@@ -33,7 +33,7 @@ def _end_offset(ctx: RequestContext, topic: str, part: OffsetForLeaderPartition)
     try:
         if not ctx.authorize(Operation.DESCRIBE, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = ctx.node.replicas.by_topic(topic, part.partition)
+        partition = ctx.broker.replicas.by_topic(topic, part.partition)
         partition.check_leader(part.current_leader_epoch)
     except KafkaError as error:
         answer.error_code = error.code

@@ -62,7 +62,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Any:
             return AddPartitionsToTxnResponse(results_by_transaction=results)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
 
-    return ctx.node.transactions.gather(ctx, parts, assemble)
+    return ctx.broker.transactions.gather(ctx, parts, assemble)
 
 
 def _refusals(
@@ -80,7 +80,7 @@ def _refusals(
             is_internal(topic) or not ctx.authorize(Operation.WRITE, ResourceType.TOPIC, topic)
         ):
             errors[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif ctx.node.image.partition(topic, index) is None:
+        elif ctx.broker.image.partition(topic, index) is None:
             errors[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not errors:
         return {}

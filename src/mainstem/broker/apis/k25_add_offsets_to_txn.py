@@ -33,7 +33,7 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
     def added(verdicts: "Verdicts") -> None:
         pending.fail(as_known(verdicts[place], ADD_OFFSETS_TO_TXN, ctx.version))
 
-    ctx.node.transactions.decide(
+    ctx.broker.transactions.decide(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -47,8 +47,10 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
 
 def _partition_of(ctx: RequestContext, group_id: str) -> int:
     """The topic may not be there yet: producers ask for the group's coordinator only after this."""
-    index = ctx.node.groups.partition_of(group_id)
-    return index if index >= 0 else java_hash(group_id) % ctx.node.config.get("offsets.topic.num.partitions")
+    index = ctx.broker.groups.partition_of(group_id)
+    return (
+        index if index >= 0 else java_hash(group_id) % ctx.broker.config.get("offsets.topic.num.partitions")
+    )
 
 
 def _response(error: ErrorCode) -> AddOffsetsToTxnResponse:

@@ -18,7 +18,7 @@ API: Final = Api("broker")
 def handle(ctx: RequestContext, request: EndTxnRequest) -> Any:
     if not ctx.authorize(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return _failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return ctx.node.transactions.submit_numbered(
+    return ctx.broker.transactions.submit_numbered(
         ctx,
         request.transactional_id,
         lambda machine, producer_id, token, now_ms: machine.end_txn(

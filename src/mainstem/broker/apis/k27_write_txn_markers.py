@@ -54,7 +54,7 @@ class _Writing:
         self._pending = Pending(ctx, _cannot_fail)
 
     def write(self) -> Any:
-        self._ctx.node.turns.run([self])
+        self._ctx.broker.turns.run([self])
         return self._pending.outcome()
 
     def _each(self, request: WriteTxnMarkersRequest) -> Iterator[tuple[TopicPartition, Marker]]:
@@ -71,12 +71,12 @@ class _Writing:
                 yield place, marker
 
     def go_on(self, turn: Turn) -> bool:
-        node = self._ctx.node
+        broker = self._ctx.broker
         for place, marker in self._unwritten:
             self._missing += 1
             done = self._done_in(self._results[marker.producer_id])
             try:
-                write_marker(node.coordinators, place, marker, done)
+                write_marker(broker.coordinators, place, marker, done)
             except Exception:
                 logger.exception("cannot write a marker into %s-%d", *place)
                 done(place, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -63,7 +63,7 @@ def _accepted(
         if not ctx.authorize(Operation.READ, ResourceType.TOPIC, topic.name):
             _refuse(refused, topic.name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             continue
-        image = ctx.node.image.topics_by_name.get(topic.name)
+        image = ctx.broker.image.topics_by_name.get(topic.name)
         count = 0 if image is None else len(image.partitions)
         known = [part for part in topic.partitions if 0 <= part.partition_index < count]
         if image is None or len(known) < len(topic.partitions):
@@ -94,16 +94,16 @@ class _Commit:
 
     def run(self) -> None:
         """Make sure that the partition belongs to the transaction, unless the log knows that it does."""
-        ctx, request, node = self._ctx, self._request, self._ctx.node
+        ctx, request, broker = self._ctx, self._request, self._ctx.broker
         adds = ctx.version >= _ADDING_VERSION
-        self._index = node.groups.partition_of(request.group_id)
-        if not adds and not node.config.get("transaction.partition.verification.enable"):
+        self._index = broker.groups.partition_of(request.group_id)
+        if not adds and not broker.config.get("transaction.partition.verification.enable"):
             # Without a producer it would be a transaction that nobody could end.
             is_anybodys = request.producer_id < 0 or request.producer_epoch < 0
             self._submit(ErrorCode.INVALID_PRODUCER_ID_MAPPING if is_anybodys else ErrorCode.NONE)
             return
         try:
-            partition = node.replicas.by_topic(CONSUMER_OFFSETS, self._index)
+            partition = broker.replicas.by_topic(CONSUMER_OFFSETS, self._index)
             self._guard = partition.needs_verification(
                 request.producer_id, request.producer_epoch, NO_SEQUENCE
             )
@@ -113,7 +113,7 @@ class _Commit:
         if self._guard is None:
             self._submit(ErrorCode.NONE)
             return
-        node.transactions.add_partitions(
+        broker.transactions.add_partitions(
             ctx,
             request.transactional_id,
             request.producer_id,
@@ -128,7 +128,7 @@ class _Commit:
         if verdict:
             self.fail(client_error(verdict))
         else:
-            self._ctx.node.groups.shell.submit(self._index, self, self._commit)
+            self._ctx.broker.groups.shell.submit(self._index, self, self._commit)
 
     def _commit(self, machine: GroupCoordinator, token: Token, now_ms: int) -> None:
         machine.offsets.commit_transactional(self._request, self._ctx.version, token, now_ms, self._guard)

@@ -21,7 +21,7 @@ async def handle(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConf
     return await alter(
         ctx,
         request,
-        lambda: ctx.node.controller.alter_configs(request),
+        lambda: ctx.broker.controller.alter_configs(request),
         AlterConfigsResponse,
         AlterConfigsResourceResponse,
     )

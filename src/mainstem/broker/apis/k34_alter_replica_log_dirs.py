@@ -38,7 +38,7 @@ def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterRep
 
 def _alter(ctx: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
     try:
-        ctx.node.log_dir_moves.alter(topic, index, path)
+        ctx.broker.log_dir_moves.alter(topic, index, path)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -32,9 +32,9 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    manager = ctx.node.log_manager
+    manager = ctx.broker.log_manager
     by_dir: dict[LogDir, list[tuple[str, DescribeLogDirsPartition]]] = {}
-    for partition in ctx.node.replicas.all():
+    for partition in ctx.broker.replicas.all():
         key = (partition.topic, partition.index)
         if wanted is not None and key not in wanted:
             continue
@@ -46,12 +46,12 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogD
         if move is not None:
             coming = DescribeLogDirsPartition(partition.index, move.size, move.offset_lag, True)
             by_dir.setdefault(move.target, []).append((partition.topic, coming))
-    for unmade in ctx.node.replicas.unmade:
+    for unmade in ctx.broker.replicas.unmade:
         if wanted is None or (unmade.topic, unmade.part.partition) in wanted:
             absent = DescribeLogDirsPartition(unmade.part.partition, offset_lag=_NO_OFFSETS)
             if request.include_log_state:
                 absent.offline = unmade.problem.message
-            place = _place_of(directory_of(unmade.part, ctx.node.node_id), manager)
+            place = _place_of(directory_of(unmade.part, ctx.broker.node_id), manager)
             by_dir.setdefault(place, []).append((unmade.topic, absent))
     return DescribeLogDirsResponse(
         results=[
@@ -71,7 +71,7 @@ def _place_of(directory_id: bytes | None, manager: LogManager) -> LogDir:
 
 def _add_state(ctx: RequestContext, partition: Partition, described: DescribeLogDirsPartition) -> None:
     """What Kafka has no field for: how far retention and compaction are. Only who asks for it gets it."""
-    log, cleaner = partition.log, ctx.node.cleaner
+    log, cleaner = partition.log, ctx.broker.cleaner
     described.segment_count = len(log.segments)
     try:
         if log.size:

@@ -24,7 +24,7 @@ async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> Creat
     if denied or internal:
         request.topics = [topic for topic in request.topics if topic not in denied + internal]
     try:
-        response = await ctx.node.controller.create_partitions(request)
+        response = await ctx.broker.controller.create_partitions(request)
     except KafkaError as error:
         response = CreatePartitionsResponse(results=[_failed(topic.name, error) for topic in request.topics])
     if not request.validate_only:
@@ -43,7 +43,7 @@ def _checked(ctx: RequestContext, result: CreatePartitionsTopicResult) -> Create
     """Nobody is told that all is well with a topic of which logs could not be made here."""
     if result.error_code == ErrorCode.NONE:
         try:
-            ctx.node.replicas.check_made(result.name)
+            ctx.broker.replicas.check_made(result.name)
         except KafkaError as error:
             return _failed(result.name, error)
     return result

@@ -27,7 +27,9 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest) -> Any:
             parts.append(_part(group_id))
         else:
             refused.append(DeletableGroupResult(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    return ctx.node.groups.gather(ctx, parts, lambda answers: DeleteGroupsResponse(results=answers + refused))
+    return ctx.broker.groups.gather(
+        ctx, parts, lambda answers: DeleteGroupsResponse(results=answers + refused)
+    )
 
 
 def _part(group_id: str) -> tuple[str, Any, Any]:

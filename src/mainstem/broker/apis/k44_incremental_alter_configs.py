@@ -24,7 +24,7 @@ async def handle(
     return await alter(
         ctx,
         request,
-        lambda: ctx.node.controller.incremental_alter_configs(request),
+        lambda: ctx.broker.controller.incremental_alter_configs(request),
         IncrementalAlterConfigsResponse,
         AlterConfigsResourceResponse,
     )

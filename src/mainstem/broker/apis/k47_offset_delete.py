@@ -45,14 +45,14 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest) -> Any:
         lambda machine, token, now_ms: machine.offsets.delete(wanted, token, now_ms),
         lambda error: OffsetDeleteResponse(error_code=error),
     )
-    return ctx.node.groups.gather(ctx, [part], lambda answers: _merge(refused, answers[0]))
+    return ctx.broker.groups.gather(ctx, [part], lambda answers: _merge(refused, answers[0]))
 
 
 def _check(ctx: RequestContext, topic: str) -> tuple[ErrorCode, int]:
     """The number of partitions that may be touched, and the error for the others."""
     if not ctx.authorize(Operation.READ, ResourceType.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0
-    image = ctx.node.image.topics_by_name.get(topic)
+    image = ctx.broker.image.topics_by_name.get(topic)
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0 if image is None else len(image.partitions)
 
 

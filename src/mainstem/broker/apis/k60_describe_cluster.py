@@ -18,7 +18,7 @@ _CONTROLLERS: Final = 2
 
 
 def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    node = ctx.node
+    broker = ctx.broker
     if request.endpoint_type != _BROKERS:
         code = (
             ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -27,8 +27,8 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClus
         )
         message = f"endpoint type {request.endpoint_type} cannot be asked for on a broker; use 1 (brokers)"
         return DescribeClusterResponse(error_code=code, error_message=message)
-    response = DescribeClusterResponse(cluster_id=node.cluster_id, controller_id=node.node_id)
-    for endpoint in node.endpoints(ctx.listener_name):
+    response = DescribeClusterResponse(cluster_id=broker.cluster_id, controller_id=broker.node_id)
+    for endpoint in broker.endpoints(ctx.listener_name):
         response.brokers.append(
             DescribeClusterBroker(
                 broker_id=endpoint.node_id, host=endpoint.host, port=endpoint.port, rack=endpoint.rack

@@ -45,7 +45,7 @@ def _topic_problem(ctx: RequestContext, topic: str) -> KafkaError | None:
     code = ErrorCode.NONE
     if not ctx.authorize(Operation.READ, ResourceType.TOPIC, topic):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif topic not in ctx.node.image.topics_by_name:
+    elif topic not in ctx.broker.image.topics_by_name:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return KafkaError(code, code.message) if code else None
 
@@ -53,7 +53,7 @@ def _topic_problem(ctx: RequestContext, topic: str) -> KafkaError | None:
 def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
-        partition = ctx.node.replicas.by_topic(topic, index)
+        partition = ctx.broker.replicas.by_topic(topic, index)
         partition.check_leader()
     except KafkaError as error:
         answer.error_code = error.code

@@ -28,7 +28,7 @@ def handle(ctx: RequestContext, request: DescribeTransactionsRequest) -> Any:
         return DescribeTransactionsResponse(transaction_states=states)
 
     parts = [_part(ctx, transactional_id) for transactional_id in request.transactional_ids]
-    return ctx.node.transactions.gather(ctx, parts, assemble)
+    return ctx.broker.transactions.gather(ctx, parts, assemble)
 
 
 def _part(ctx: RequestContext, transactional_id: str) -> tuple[str, Any, Any]:

@@ -38,7 +38,7 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest) -> Any:
             ]
         return response
 
-    return ctx.node.transactions.gather_all(ctx, partial(_list, request), _fail, assemble)
+    return ctx.broker.transactions.gather_all(ctx, partial(_list, request), _fail, assemble)
 
 
 def _list(

@@ -22,7 +22,7 @@ ROUTE: Final = ConsumerHeartbeatRoute
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Any:
-    if "consumer" not in ctx.node.config.get("group.coordinator.rebalance.protocols"):
+    if "consumer" not in ctx.broker.config.get("group.coordinator.rebalance.protocols"):
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -30,7 +30,7 @@ def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Any:
     if not all(map(may_see, request.subscribed_topic_names or ())):
         return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     client = Client(ctx.client_id or "", "/" + ctx.connection.client_host)
-    return ctx.node.groups.submit(
+    return ctx.broker.groups.submit(
         ctx,
         request.group_id,
         lambda machine, token, now_ms: machine.consumer.heartbeat(

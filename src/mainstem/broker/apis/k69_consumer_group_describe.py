@@ -23,7 +23,7 @@ API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Any:
-    if "consumer" not in ctx.node.config.get("group.coordinator.rebalance.protocols"):
+    if "consumer" not in ctx.broker.config.get("group.coordinator.rebalance.protocols"):
         groups = [_refused(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=groups)
     refused: list[DescribedGroup] = []
@@ -42,7 +42,7 @@ def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest) -> Any:
                 group.authorized_operations = ctx.authorized_operations(ResourceType.GROUP, group.group_id)
         return ConsumerGroupDescribeResponse(groups=refused + [_seen_by(ctx, group) for group in groups])
 
-    return ctx.node.groups.gather(ctx, parts, assemble)
+    return ctx.broker.groups.gather(ctx, parts, assemble)
 
 
 def _describe(group_id: str, machine: GroupCoordinator, token: Token, now_ms: int) -> None:

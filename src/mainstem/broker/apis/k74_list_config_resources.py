@@ -35,7 +35,7 @@ def handle(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConf
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
             for kind in kinds
-            for name in _names(ctx.node.image, kind)
+            for name in _names(ctx.broker.image, kind)
         ]
     )
 

@@ -26,7 +26,7 @@ API: Final = Api("broker")
 
 
 def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    image = ctx.node.image
+    image = ctx.broker.image
     asked = {topic.name for topic in request.topics} or {
         name
         for name in image.topics_by_name
@@ -37,7 +37,7 @@ def handle(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> Desc
         first_topic, first_partition = request.cursor.topic_name, request.cursor.partition_index
     if first_partition < 0:
         return _refused(request)
-    limit = min(request.response_partition_limit, ctx.node.config.get("max.request.partition.size.limit"))
+    limit = min(request.response_partition_limit, ctx.broker.config.get("max.request.partition.size.limit"))
     limit = max(limit, 1)  # every page must lead on to the next
     response = DescribeTopicPartitionsResponse()
     for name in sorted(name for name in asked if name >= first_topic):
@@ -72,7 +72,7 @@ def _describe(ctx: RequestContext, name: str, start: int, limit: int) -> Describ
         described.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return described
     described.topic_authorized_operations = ctx.authorized_operations(ResourceType.TOPIC, name)
-    topic = ctx.node.image.topics_by_name.get(name)
+    topic = ctx.broker.image.topics_by_name.get(name)
     if topic is None:
         invalid = name_problem(name) is not None
         described.error_code = (
@@ -97,5 +97,5 @@ def _partition(
         isr_nodes=list(part.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=ctx.node.offline_replicas(topic, part),
+        offline_replicas=ctx.broker.offline_replicas(topic, part),
     )

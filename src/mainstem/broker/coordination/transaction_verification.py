@@ -89,7 +89,7 @@ class Verification:
 
     def run(self, then: Callable[[], None]) -> bool:
         """Ask. True when all is known already; else `then` is called when it is."""
-        self._began = self._ctx.node.loop.time()
+        self._began = self._ctx.broker.loop.time()
         self._ask()
         if not self._done:
             self._then = then
@@ -100,18 +100,18 @@ class Verification:
         self._cancelled = True
 
     def _ask(self) -> None:
-        node = self._ctx.node
+        broker = self._ctx.broker
         self.guards.clear()
         self.errors.clear()
         if self._producer is not None and (
-            self._adds or node.config.get("transaction.partition.verification.enable")
+            self._adds or broker.config.get("transaction.partition.verification.enable")
         ):
             self._take_guards(*self._producer)
         if not self.guards:
             self._finish()
             return
         assert self._producer is not None
-        node.transactions.decide(
+        broker.transactions.decide(
             self._transactional_id,
             *self._producer,
             [(partition.topic, partition.index) for partition in self.guards],
@@ -149,15 +149,15 @@ class Verification:
         """The former transaction is being completed: asking once more is cheaper than having the client send
         everything again. False when that has gone on for long enough.
         """
-        node = self._ctx.node
+        broker = self._ctx.broker
         longest_ms = min(
-            node.config.get("add.partitions.to.txn.retry.backoff.max.ms"),
-            node.config.get("request.timeout.ms"),
+            broker.config.get("add.partitions.to.txn.retry.backoff.max.ms"),
+            broker.config.get("request.timeout.ms"),
         )
-        if (node.loop.time() - self._began) * 1000 >= longest_ms:
+        if (broker.loop.time() - self._began) * 1000 >= longest_ms:
             return False
-        pause_ms = node.config.get("add.partitions.to.txn.retry.backoff.ms")
-        node.loop.call_later(pause_ms / 1000, self._ask_again)
+        pause_ms = broker.config.get("add.partitions.to.txn.retry.backoff.ms")
+        broker.loop.call_later(pause_ms / 1000, self._ask_again)
         return True
 
     def _ask_again(self) -> None:

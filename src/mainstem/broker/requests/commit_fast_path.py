@@ -36,7 +36,7 @@ class CommitRoute(Route):
         super().__init__(ctx, template.throttle_at)
         self.answer = template.answer
         self._after = after
-        self._groups = ctx.node.groups
+        self._groups = ctx.broker.groups
         self.commit = SingleCommit(request, ctx.version)
         self.partition = self._groups.partition_of(request.group_id)
 

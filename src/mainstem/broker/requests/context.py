@@ -25,17 +25,17 @@ class EncodedBody:
 class RequestContext:
     """One request in the making of its answer."""
 
-    __slots__ = ("api", "client_id", "connection", "correlation_id", "node", "principal", "version")
+    __slots__ = ("api", "broker", "client_id", "connection", "correlation_id", "principal", "version")
 
     def __init__(
         self,
-        node: "BrokerRole",
+        broker: "BrokerRole",
         connection: Connection,
         api: "ApiVersion",
         correlation_id: int,
         client_id: str | None,
     ) -> None:
-        self.node = node
+        self.broker = broker
         self.connection = connection
         self.api = api
         self.version = api.version
@@ -49,7 +49,7 @@ class RequestContext:
 
     def authorize(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         """Whether the client may do this; every handler asks for every resource it touches."""
-        return self.node.authorizer.authorize(
+        return self.broker.authorizer.authorize(
             self.principal, self.connection.client_host, operation, resource, name
         )
 

@@ -60,7 +60,7 @@ class ApiVersion:
         if type(response) is EncodedBody:
             chunks: list[Any] = response.chunks
         else:
-            throttle_ms = ctx.node.throttle.time_ms(ctx.connection, ctx.client_id)
+            throttle_ms = ctx.broker.throttle.time_ms(ctx.connection, ctx.client_id)
             if throttle_ms:
                 response.throttle_time_ms = throttle_ms
                 ctx.connection.mute(throttle_ms)
@@ -99,10 +99,10 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
 class Dispatcher:
     """Answers complete frames on behalf of a node."""
 
-    def __init__(self, node: "BrokerRole", meters: "Meters | None" = None) -> None:
-        self._node = node
+    def __init__(self, broker: "BrokerRole", meters: "Meters | None" = None) -> None:
+        self._broker = broker
         self.meters = meters
-        self._fast_path = FastPath(node)
+        self._fast_path = FastPath(broker)
         self.handle_frame: FrameHandler = self._handle_frame
         if meters is not None:
             self.handle_frame = meters.around(self._fast_path.try_answer, self._answer_frame)
@@ -134,7 +134,7 @@ class Dispatcher:
             return CLOSE
         except Exception:
             return _frame_failed(connection, key)
-        ctx = RequestContext(self._node, connection, api, correlation_id, header.client_id)
+        ctx = RequestContext(self._broker, connection, api, correlation_id, header.client_id)
         try:
             response: Any = api.handler(ctx, request)
             if api.route is not None:
@@ -164,7 +164,7 @@ class Dispatcher:
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
         # The task is the handler's own coroutine: one around it, cancelled before it began, would leave it
         # unawaited.
-        task = self._node.loop.create_task(response)
+        task = self._broker.loop.create_task(response)
         self._tasks.add(task)
         task.add_done_callback(partial(self._answer_spawned, ctx, api))
 
@@ -204,7 +204,7 @@ class Dispatcher:
         from mainstem.broker.apis.k18_api_versions import unsupported_version
 
         api = ApiVersion(_API_VERSIONS, 0)
-        ctx = RequestContext(self._node, connection, api, correlation_id, None)
+        ctx = RequestContext(self._broker, connection, api, correlation_id, None)
         return api.frame(ctx, unsupported_version())
 
 

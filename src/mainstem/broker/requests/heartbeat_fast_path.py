@@ -34,7 +34,7 @@ class HeartbeatRoute(Route):
         self._answer = template.answer
         self._request = request
         self._client = Client(ctx.client_id or "", "/" + ctx.connection.client_host)
-        self._groups = ctx.node.groups
+        self._groups = ctx.broker.groups
         self._partition = self._groups.partition_of(request.group_id)
 
     @classmethod

@@ -47,8 +47,8 @@ class ProduceRoute(Route):
         "_after",
         "_api",
         "_before",
+        "_broker",
         "_flexible",
-        "_node",
         "_now_ms",
         "_pack",
         "_partition",
@@ -62,15 +62,15 @@ class ProduceRoute(Route):
         version = ctx.version
         template = Template(_KEY, version, _marked_response(topic.name, topic.topic_id, partition.index))
         super().__init__(ctx, template.throttle_at)
-        self._node = ctx.node
+        self._broker = ctx.broker
         self._api = ctx.api
         self._acks = request.acks
         self._timeout_ms = request.timeout_ms
-        self._now_ms = ctx.node.clock.now_ms
+        self._now_ms = ctx.broker.clock.now_ms
         self._partition = partition
         self._verify: Callable[[Partition, memoryview], tuple[bool, VerificationGuard | None]] | None = None
         if request.transactional_id is not None:
-            transactions = ctx.node.transactions
+            transactions = ctx.broker.transactions
             index = transactions.partition_of(request.transactional_id)
             self._verify = partial(verify_at_once, transactions, request.transactional_id, index, version)
         self._flexible = is_flexible(_KEY, version)
@@ -114,8 +114,8 @@ class ProduceRoute(Route):
     def learn(
         cls, ctx: RequestContext, request: ProduceRequest, response: Any, rest: memoryview
     ) -> Self | None:
-        node = ctx.node
-        if request.transactional_id is not None and not node.config.get(
+        broker = ctx.broker
+        if request.transactional_id is not None and not broker.config.get(
             "transaction.partition.verification.enable"
         ):
             return None  # the log would take what the coordinator does not know of
@@ -123,9 +123,9 @@ class ProduceRoute(Route):
         index = topic.partition_data[0].index
         try:
             if topic.name:
-                partition = node.replicas.by_topic(topic.name, index)
+                partition = broker.replicas.by_topic(topic.name, index)
             else:
-                partition = node.replicas.by_topic_id(topic.topic_id, index)
+                partition = broker.replicas.by_topic_id(topic.topic_id, index)
         except KafkaError:
             return None
         return None if partition.is_flushed_by_time else cls(ctx, request, partition)
@@ -183,7 +183,7 @@ class ProduceRoute(Route):
 
     def _wait(self, connection: Connection, correlation_id: int, result: AppendResult) -> Parked:
         """Answer when it is committed, as the ordinary way does."""
-        ctx = RequestContext(self._node, connection, self._api, correlation_id, self._client_id)
+        ctx = RequestContext(self._broker, connection, self._api, correlation_id, self._client_id)
         waiting = WaitingProduce(ctx, self._acks, self._timeout_ms)
         partition = self._partition
         response = PartitionProduceResponse(

@@ -39,7 +39,7 @@ class WaitingProduce:
         if not self._waiting:
             return False
         ctx = self._ctx
-        self._timer = ctx.node.loop.call_later(max(0, self._timeout_ms) / 1000, self._expire)
+        self._timer = ctx.broker.loop.call_later(max(0, self._timeout_ms) / 1000, self._expire)
         ctx.connection.waiter = self
         return True
 
