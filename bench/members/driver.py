@@ -17,7 +17,8 @@ from typing import Any, Self
 
 from bench.errors import BenchError
 from mainstem.protocol import codec, registry
-from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
+from mainstem.protocol.headers import decode_response_header, encode_request_header
+from mainstem.wire.frames import framed
 
 _CLIENT_ID = "bench"
 _BUFFER = memoryview(bytearray(1 << 18))  # what was received is copied out of it at once
@@ -102,7 +103,7 @@ class Channel:
         self._correlation_id += 1
         self._waiting = (key, version, on_answer)
         header = encode_request_header(key, version, self._correlation_id, _CLIENT_ID)
-        self._socket.sendall(frame([header, codec.encode(request, version)]))
+        self._socket.sendall(framed([header, codec.encode(request, version)]))
 
     def on_readable(self) -> None:
         count = self._socket.recv_into(_BUFFER)

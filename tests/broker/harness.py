@@ -38,10 +38,11 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
+from mainstem.protocol.headers import decode_response_header, encode_request_header
 from mainstem.records.batch import BatchHeader, iter_headers, read_header
 from mainstem.records.record import Record, build_batch, iter_records
 from mainstem.testing.in_process import InProcessBroker
+from mainstem.wire.frames import framed
 
 API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 PRODUCE_BY_NAME = 12  # the last version in which topics go by name
@@ -97,7 +98,7 @@ class Client:
         if expect_response:
             self._expected.append((key, version, self._correlation_id))
         header = encode_request_header(key, version, self._correlation_id, "test")
-        return frame([header, codec.encode(request, version)])
+        return framed([header, codec.encode(request, version)])
 
     def send(self, *requests: Any, version: int | None = None, expect_response: bool = True) -> None:
         """Send requests in one segment, as far as the kernel allows."""

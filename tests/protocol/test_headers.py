@@ -15,7 +15,6 @@ from mainstem.protocol.headers import (
     decode_response_header,
     encode_request_header,
     encode_response_header,
-    frame,
 )
 from mainstem.protocol.registry import API_KEYS
 
@@ -105,7 +104,3 @@ def test_response_headers_are_flexible_except_for_api_versions(api_key: int, ver
     assert decode_response_header(api_key, version, raw, 0, len(raw)) == (7, len(raw))
     with pytest.raises(ProtocolError):
         decode_response_header(api_key, version, raw, 0, len(raw) - 1)
-
-
-def test_a_frame_has_its_length_in_front() -> None:
-    assert frame([b"ab", bytearray(b"c"), memoryview(b"de")]) == b"\x00\x00\x00\x05abcde"

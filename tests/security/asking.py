@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 from mainstem.protocol import codec, registry
-from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
+from mainstem.protocol.headers import decode_response_header, encode_request_header
 from mainstem.security.authorizer import Operation, ResourceType
 from mainstem.testing.in_process import InProcessBroker
+from mainstem.wire.frames import framed
 
 Resource = tuple[Operation, ResourceType, str]
 
@@ -28,7 +29,7 @@ class Deny:
 async def call(broker: InProcessBroker, request: Any, version: int) -> Any:
     reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
     key = request.SCHEMA.api_key
-    writer.write(frame([encode_request_header(key, version, 1, None), codec.encode(request, version)]))
+    writer.write(framed([encode_request_header(key, version, 1, None), codec.encode(request, version)]))
     size = int.from_bytes(await reader.readexactly(4), "big")
     payload = await reader.readexactly(size)
     writer.close()

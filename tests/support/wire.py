@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from mainstem.protocol import codec, registry
-from mainstem.protocol.headers import decode_response_header, encode_request_header, frame
+from mainstem.protocol.headers import decode_response_header, encode_request_header
+from mainstem.wire.frames import framed
 from tests.support.target import Target
 
 _TIMEOUT_SECONDS = 30
@@ -49,7 +50,7 @@ class WireClient:
         self._correlation_id += 1
         if expect_response:
             self._expected.append((key, version, self._correlation_id))
-        self.send_bytes(frame([encode_request_header(key, version, self._correlation_id, "wire"), body]))
+        self.send_bytes(framed([encode_request_header(key, version, self._correlation_id, "wire"), body]))
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)

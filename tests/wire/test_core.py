@@ -22,7 +22,7 @@ from mainstem.protocol.headers import decode_request_header, encode_response_hea
 from mainstem.wire import ClientOptions, ConnectionLost, KafkaRefusal, NotServed, SecurityError
 from mainstem.wire.backoff import Backoff
 from mainstem.wire.core import Answer, Close, ConnectionCore, Effect, Ready, Send
-from mainstem.wire.frames import FrameReader
+from mainstem.wire.frames import FrameReader, framed
 from mainstem.wire.mechanisms import Mechanism, Plain
 from tests.wire.scripted_broker import fetch_answer, metadata, served
 
@@ -267,3 +267,7 @@ def test_pauses_double_up_to_a_limit(first: int, most: int, draws: list[float]) 
     backoff.reset()
     random = iter([0.5])
     assert backoff.next_s() == pytest.approx(min(first, most) / 1000)
+
+
+def test_a_frame_has_its_length_in_front() -> None:
+    assert framed([b"ab", bytearray(b"c"), memoryview(b"de")]) == b"\x00\x00\x00\x05abcde"

@@ -8,7 +8,8 @@ buffer, or into a `struct.error`), because the last statement refuses any messag
 behind `end`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from struct import error as struct_error
 from struct import unpack_from
 from typing import Any
@@ -199,22 +200,25 @@ class _DecoderGenerator:
         w = self.writer
         length = self.length(struct_format, where, limit)
         value = w.fresh("v")
+        with self.unless_null(value, length, nullable):
+            w.line(f"stop = pos + {length}")
+            with w.block(f"if {length} < 0 or stop > end:"):
+                w.line(f"raise bad_length('{where}', {length}, end - pos)")
+            w.line(f"{value} = {expression}")
+            w.line("pos = stop")
+        return value
+
+    @contextmanager
+    def unless_null(self, value: str, length: str, nullable: bool) -> Iterator[None]:
+        """What reads a value with a length in front, where that does not say null."""
+        w = self.writer
         if not nullable:
-            self._slice(value, length, expression, where)
-            return value
+            yield
+            return
         with w.block(f"if {length} == -1:"):
             w.line(f"{value} = None")
         with w.block("else:"):
-            self._slice(value, length, expression, where)
-        return value
-
-    def _slice(self, value: str, length: str, expression: str, where: str) -> None:
-        w = self.writer
-        w.line(f"stop = pos + {length}")
-        with w.block(f"if {length} < 0 or stop > end:"):
-            w.line(f"raise bad_length('{where}', {length}, end - pos)")
-        w.line(f"{value} = {expression}")
-        w.line("pos = stop")
+            yield
 
     def nullable_struct(self, layout: StructLayout) -> str:
         w = self.writer
@@ -232,15 +236,9 @@ class _DecoderGenerator:
         return value
 
     def array(self, element: WireType, nullable: bool, where: str) -> str:
-        w = self.writer
         count = self.length("i")
-        values = w.fresh("v")
-        if not nullable:
-            self._elements(values, count, element, where)
-            return values
-        with w.block(f"if {count} == -1:"):
-            w.line(f"{values} = None")
-        with w.block("else:"):
+        values = self.writer.fresh("v")
+        with self.unless_null(values, count, nullable):
             self._elements(values, count, element, where)
         return values
 

@@ -1,4 +1,4 @@
-"""Request and response headers, and the length in front of a frame.
+"""Request and response headers.
 
 A request header is v1 (correlation id, client id) or, for flexible versions, v2 (tagged fields behind them;
 the client id keeps the old string form). A response header is v0 or, for flexible versions, v1, except that
@@ -7,15 +7,12 @@ readable even when the API or version is unknown, so that the broker can answer 
 """
 
 import struct
-from collections.abc import Iterable
-from typing import cast
 
 from msgspec import Struct
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.primitives import Buffer, skip_tags
 from mainstem.protocol.registry import API_KEYS
-from mainstem.protocol.schema import RecordsLike
 
 API_VERSIONS_KEY = 18
 
@@ -89,12 +86,6 @@ def decode_response_header(api_key: int, version: int, buf: Buffer, pos: int, en
     if with_tags:
         pos = skip_tags(buf[pos], buf, pos + 1, end)
     return correlation_id, pos
-
-
-def frame(chunks: Iterable[Buffer | RecordsLike]) -> bytes:
-    """One frame of chunks, with its length in front; `TypeError` when one of them is not in memory."""
-    payload = b"".join(cast(Iterable[Buffer], chunks))
-    return _INT32.pack(len(payload)) + payload
 
 
 def _response_has_tags(api_key: int, version: int) -> bool:

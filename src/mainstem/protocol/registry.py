@@ -1,4 +1,5 @@
-"""Every API that Kafka 4.3 lists on a broker's client listener: its versions, and the way to its classes.
+"""The APIs that Kafka 4.3 lists on a broker's client listener: their versions, and the way to their classes.
+Those of delegation tokens and of clients' metrics are left out: nobody here serves them or asks for them.
 
 The table is static so that header parsing and ApiVersions need none of the API modules: those are imported
 one by one, when a class is asked for. It says what can be encoded and decoded, not what a broker serves.
@@ -58,10 +59,6 @@ _TABLE = (
     ApiInfo(35, "DescribeLogDirs", 1, 5, 2, "k35_describe_log_dirs"),
     ApiInfo(36, "SaslAuthenticate", 0, 2, 2, "k36_sasl_authenticate"),
     ApiInfo(37, "CreatePartitions", 0, 3, 2, "k37_create_partitions"),
-    ApiInfo(38, "CreateDelegationToken", 1, 3, 2, "k38_create_delegation_token"),
-    ApiInfo(39, "RenewDelegationToken", 1, 2, 2, "k39_renew_delegation_token"),
-    ApiInfo(40, "ExpireDelegationToken", 1, 2, 2, "k40_expire_delegation_token"),
-    ApiInfo(41, "DescribeDelegationToken", 1, 3, 2, "k41_describe_delegation_token"),
     ApiInfo(42, "DeleteGroups", 0, 2, 2, "k42_delete_groups"),
     ApiInfo(43, "ElectLeaders", 0, 2, 2, "k43_elect_leaders"),
     ApiInfo(44, "IncrementalAlterConfigs", 0, 1, 1, "k44_incremental_alter_configs"),
@@ -81,8 +78,6 @@ _TABLE = (
     ApiInfo(66, "ListTransactions", 0, 2, 0, "k66_list_transactions"),
     ApiInfo(68, "ConsumerGroupHeartbeat", 0, 1, 0, "k68_consumer_group_heartbeat"),
     ApiInfo(69, "ConsumerGroupDescribe", 0, 1, 0, "k69_consumer_group_describe"),
-    ApiInfo(71, "GetTelemetrySubscriptions", 0, 0, 0, "k71_get_telemetry_subscriptions"),
-    ApiInfo(72, "PushTelemetry", 0, 0, 0, "k72_push_telemetry"),
     ApiInfo(74, "ListConfigResources", 0, 1, 0, "k74_list_config_resources"),
     ApiInfo(75, "DescribeTopicPartitions", 0, 0, 0, "k75_describe_topic_partitions"),
     ApiInfo(76, "ShareGroupHeartbeat", 1, 1, 0, "k76_share_group_heartbeat"),

@@ -9,8 +9,9 @@ import pytest
 
 from mainstem.broker.network.connection import Connection
 from mainstem.protocol.apis.k03_metadata import MetadataRequest
-from mainstem.protocol.headers import encode_request_header, frame
+from mainstem.protocol.headers import encode_request_header
 from mainstem.testing.in_process import InProcessBroker
+from mainstem.wire.frames import framed
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import (
     API_VERSIONS,
@@ -269,7 +270,7 @@ async def test_what_was_answered_before_a_bad_frame_still_arrives(
     client: Client, broker: InProcessBroker
 ) -> None:
     async with await Client.connect(broker.port) as asking:
-        good = frame([encode_request_header(18, 0, 7, None)])
+        good = framed([encode_request_header(18, 0, 7, None)])
         bad = struct.pack(">ihhih", 10, 999, 0, 8, -1)
         asking.writer.write(good + bad)
         assert (await asking.receive_frame())[:4] == struct.pack(">i", 7)

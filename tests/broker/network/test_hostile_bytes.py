@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from mainstem.protocol import codec
-from mainstem.protocol.headers import encode_request_header, frame
+from mainstem.protocol.headers import encode_request_header
 from mainstem.protocol.layout import layout_of
 from mainstem.protocol.registry import API_KEYS, request_class
 from mainstem.testing import Broker
+from mainstem.wire.frames import framed
 from tests.broker.harness import (
     API_VERSIONS,
     Client,
@@ -100,21 +101,21 @@ def test_random_and_mutated_frames_cost_only_their_own_connection(process: Broke
     topic = loop.run_until_complete(create_topic(witness))
     frames = valid_frames(topic)
     for data in frames:  # compiles every codec, so that memory has its normal size
-        throw(process.port, frame([data]))
+        throw(process.port, framed([data]))
     before = rss_bytes(process)
     end = time.monotonic() + 8
     for turn in range(2500):
         kind = turn % 4
         if kind == 0:
-            data = frame([rng.randbytes(rng.randrange(8, 200))])
+            data = framed([rng.randbytes(rng.randrange(8, 200))])
         elif kind == 1:
             key = rng.choice(SERVED)
             version = rng.randrange(API_KEYS[key].min_version, API_KEYS[key].max_version + 1)
-            data = frame([struct.pack(">hhih", key, version, 1, -1), rng.randbytes(rng.randrange(100))])
+            data = framed([struct.pack(">hhih", key, version, 1, -1), rng.randbytes(rng.randrange(100))])
         elif kind == 2:
-            data = frame([mutated(rng, rng.choice(frames))])
+            data = framed([mutated(rng, rng.choice(frames))])
         else:
-            data = mutated(rng, frame([rng.choice(frames)]))
+            data = mutated(rng, framed([rng.choice(frames)]))
         throw(process.port, data)
         if turn % 250 == 0:
             assert loop.run_until_complete(witness.is_served()), f"seed {SEED}, turn {turn}"
@@ -142,7 +143,7 @@ def test_counts_and_lengths_that_promise_gigabytes_allocate_nothing(process: Bro
             (19, 2, huge),
             (32, 1, huge),
         ):
-            throw(process.port, frame([encode_request_header(key, version, 1, None), body]))
+            throw(process.port, framed([encode_request_header(key, version, 1, None), body]))
     assert rss_bytes(process) - before < RSS_GROWTH_MAX_BYTES
 
 
