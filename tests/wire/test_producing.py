@@ -176,7 +176,7 @@ def test_offsets_are_committed_from_outside_of_a_group(target: Target, cluster: 
     assert cluster.offset_fetch(group, [(topic, 1)], require_stable=False) == {
         (topic, 1): CommittedOffset(9, "", 0)
     }
-    assert cluster.coordinator(group, "group") == target.node_id
+    assert cluster.at_coordinators("group", [group], lambda node, *_: [node]) == [target.node_id]
 
 
 def test_a_producer_id_is_given_anew_with_its_epoch(cluster: Cluster) -> None:

@@ -156,11 +156,12 @@ def test_an_authentication_that_runs_out_is_made_anew(ports: dict[str, int], mad
         }
     )
     with Cluster(options) as cluster:
-        node_id = cluster.coordinator("any", "group")
+        (node_id,) = cluster.brokers()
+        assert cluster.at_coordinators("group", ["any"], lambda node, *_: [node]) == [node_id]
         first = cluster._brokers.connection(node_id)
         assert 0 < first._core.expires_at - time.monotonic() < LIFETIME_MS / 1000
         first._core.expires_at = time.monotonic()
-        assert cluster.coordinator("any", "group") == node_id
+        assert cluster.at_coordinators("group", ["any"], lambda node, *_: [node]) == [node_id]
         assert cluster.metadata() is not None
         assert cluster._brokers.connection(node_id) is not first
 

@@ -184,14 +184,6 @@ class Cluster:
         """Store offsets for a group that has no members."""
         offset_commit(self._coordinators, group, offsets)
 
-    def coordinator(self, key: str, kind: Kind) -> int:
-        """The id of the broker that coordinates this group or transactional id."""
-        return self._coordinators.node_of(kind, key)
-
-    def call(self, node_id: int, request: Any, version_max: int | None = None) -> Any:
-        """A request of any kind to one broker, without retries."""
-        return self._brokers.connection(node_id).call(request, version_max=version_max)
-
     def at_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
         """Call `ask` with the connection to this broker, again while what it raises passes."""
         return self._retried(lambda: ask(self._brokers.connection(node_id)))

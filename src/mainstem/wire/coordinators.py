@@ -39,10 +39,6 @@ class Coordinators:
         self._brokers = brokers
         self._known: dict[tuple[Kind, str], int] = {}
 
-    def node_of(self, kind: Kind, key: str) -> int:
-        """The broker that coordinates this group or transactional id."""
-        return self.at(kind, key, lambda _: self._known[kind, key])
-
     def at(self, kind: Kind, key: str, ask: Callable[[Connection], Answer]) -> Answer:
         """Call `ask` with the coordinator's connection until what it raises is no passing refusal."""
         attempts = self._brokers.attempts()

@@ -46,28 +46,6 @@ class Plain:
         return None
 
 
-class Scram:
-    """RFC 5802, of which `ScramClient` makes the messages."""
-
-    def __init__(self, name: str, user: str, password: str) -> None:
-        self.name = name
-        self.who = f"user {user!r}"
-        from mainstem.wire.scram import ScramClient  # not at import: few connections need its hashes
-
-        self._client = ScramClient(name, user, password)
-        self._has_proved = False
-
-    def first(self) -> bytes:
-        return self._client.first()
-
-    def next(self, answer: bytes) -> bytes | None:
-        if self._has_proved:
-            self._client.check(answer)
-            return None
-        self._has_proved = True
-        return self._client.final(answer)
-
-
 class OAuthBearer:
     """RFC 7628: a token, which the broker takes, or refuses with a status in JSON."""
 
@@ -100,7 +78,9 @@ def mechanism_of(options: SaslOptions | OAuthBearerOptions) -> Mechanism:
         return OAuthBearer(login_of(options.source).token(), options.extensions)
     if options.mechanism == "PLAIN":
         return Plain(options.user, options.password)
-    return Scram(options.mechanism, options.user, options.password)
+    from mainstem.wire.scram import ScramClient  # not at import: few connections need its hashes
+
+    return ScramClient(options.mechanism, options.user, options.password)
 
 
 def refused_handshake(address: str, mechanism: Mechanism, answer: SaslHandshakeResponse) -> str:

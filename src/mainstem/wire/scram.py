@@ -21,9 +21,13 @@ _NO_CHANNEL_BINDING = "n,,"
 
 
 class ScramClient:
-    """One authentication: `first`, then `final` with the server's first message, then `check`."""
+    """One authentication: `first`, then `final` with the server's first message, then `check`; or `next` with
+    whatever the server sends.
+    """
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str | None = None) -> None:
+        self.name = mechanism
+        self.who = f"user {user!r}"
         self._hash = _HASHES[mechanism]
         self._password = password.encode()
         self._nonce = nonce or secrets.token_urlsafe(24)
@@ -33,6 +37,12 @@ class ScramClient:
 
     def first(self) -> bytes:
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
+
+    def next(self, answer: bytes) -> bytes | None:
+        if not self._server_signature:
+            return self.final(answer)
+        self.check(answer)
+        return None
 
     def final(self, server_first: bytes) -> bytes:
         """The proof, for the salt and iterations that the server named."""

@@ -79,17 +79,14 @@ def demo(
     """
     check_requirements()
     with _work_folder(keep) as folder, _terminable():
-        outcome, stream, elapsed_s = _Demo(folder, port).run(Stream(seconds, rate, _now()))
+        stream = Stream(seconds, rate, datetime.datetime.now(datetime.UTC))
+        outcome, elapsed_s = _Demo(folder, port).run(stream)
         _show(outcome, stream, elapsed_s)
         _show_next(folder)
     if not outcome.is_right:
         raise CommandError(
             "what came out is not what went in (see above)", f"everything is still in {folder}, for a report"
         )
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
 
 
 @contextmanager
@@ -146,7 +143,7 @@ class _Demo:
         self._folder = folder
         self._port = port
 
-    def run(self, stream: Stream) -> tuple[Outcome, Stream, float]:
+    def run(self, stream: Stream) -> tuple[Outcome, float]:
         started = time.monotonic()
         started_parts = ExitStack()
         try:
@@ -154,7 +151,7 @@ class _Demo:
         finally:
             with _undisturbed():
                 started_parts.close()
-        return outcome, stream, time.monotonic() - started
+        return outcome, time.monotonic() - started
 
     def _run(self, stream: Stream, parts: ExitStack) -> Outcome:
         try:

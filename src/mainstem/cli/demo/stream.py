@@ -54,11 +54,6 @@ class Expected:
     unpaid: set[int] = field(default_factory=set)
     bad: dict[bytes, str] = field(default_factory=dict)  # by value: the topic
 
-    @property
-    def settled(self) -> set[int]:
-        """Every order that could be read."""
-        return self.paid | self.paid_too_late | self.unpaid
-
 
 class Stream:
     """All records of one run. `expected` grows as they are taken, and is complete when they all were."""

@@ -23,7 +23,7 @@ from mainstem.records.batch import (
 )
 from mainstem.records.compression import Codec
 from mainstem.records.control import control_type_of
-from mainstem.records.record import Record, RecordError, iter_records
+from mainstem.records.record import RecordError, iter_records
 
 METADATA_FOLDER = "__cluster_metadata"
 
@@ -107,10 +107,6 @@ def _record_entries(
             elif is_metadata:
                 yield entry | describe_metadata_record(record.value)
             else:
-                yield entry | _content(record)
+                yield entry | fields_of(record.key, record.value, list(record.headers))
     except RecordError as error:
         yield _damage(position, str(error))
-
-
-def _content(record: Record) -> Entry:
-    return fields_of(record.key, record.value, list(record.headers))

@@ -8,8 +8,8 @@ from mainstem.coordinator.group.classic import ClassicGroups
 from mainstem.coordinator.group.consumer import ConsumerGroups
 from mainstem.coordinator.group.offset_replay import KEY_TYPES as OFFSET_KEY_TYPES
 from mainstem.coordinator.group.offsets import Offsets
-from mainstem.coordinator.group.records import classic as classic_records
 from mainstem.coordinator.group.records import decode_key, decode_value
+from mainstem.coordinator.group.records.classic import GroupMetadataKey
 from mainstem.coordinator.group.state import GroupState
 from mainstem.coordinator.topics import Topics
 from mainstem.protocol.errors import ErrorCode
@@ -34,9 +34,6 @@ class GroupCoordinator:
         state.new_simple_group = self.classic.create_simple
         state.forget_group = self.classic.rebalances.forget
         state.classic_bridge = self.consumer.classic_bridge
-        self._replay: dict[type, Callable[[Any, Any], None]] = {
-            classic_records.GroupMetadataKey: self.classic.replay,
-        }
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply a record; a key of a type that is not known here, such as a share group's, is passed over."""
@@ -45,8 +42,8 @@ class GroupCoordinator:
             return
         decoded = decode_key(key)
         if decoded is not None:
-            replay = self._replay.get(type(decoded), self.consumer.replay)
-            replay(decoded, None if value is None else decode_value(decoded, value))
+            part: Any = self.classic if isinstance(decoded, GroupMetadataKey) else self.consumer
+            part.replay(decoded, None if value is None else decode_value(decoded, value))
 
     def replay_transactional(self, producer_id: int, key: bytes, value: bytes | None) -> None:
         """The same for a record of a transaction: only offsets wait for its end."""

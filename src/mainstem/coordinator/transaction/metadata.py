@@ -37,16 +37,8 @@ class State(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
 
-STATE_NAMES: Final = {
-    State.EMPTY: "Empty",
-    State.ONGOING: "Ongoing",
-    State.PREPARE_COMMIT: "PrepareCommit",
-    State.PREPARE_ABORT: "PrepareAbort",
-    State.COMPLETE_COMMIT: "CompleteCommit",
-    State.COMPLETE_ABORT: "CompleteAbort",
-    State.DEAD: "Dead",
-    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
-}
+# As Kafka's tools spell them, such as PrepareCommit.
+STATE_NAMES: Final = {state: state.name.title().replace("_", "") for state in State}
 _AT_REST: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 _PREVIOUS_STATES: Final = {
     State.EMPTY: _AT_REST,

@@ -9,11 +9,9 @@ import time
 from typing import NamedTuple
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
-from mainstem.protocol.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from mainstem.protocol.errors import ErrorCode
-from mainstem.protocol.resources import ConfigResourceType
 from mainstem.spark.sink.errors import SinkError
-from mainstem.wire import Cluster, TopicMetadata, WireError
+from mainstem.wire import Cluster, TopicMetadata, WireError, topic_resource
 
 _PAUSE_S = 0.1
 # How long a topic may be unknown: one that was just created is known everywhere a moment later.
@@ -34,7 +32,7 @@ def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> WritableTopic:
     """SinkError when it does not exist and no broker creates it."""
     metadata = _await_topic(cluster, topic, timeout_ms)
     led = [number for number, partition in metadata.partitions.items() if partition.leader >= 0]
-    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, metadata))
+    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, topic))
 
 
 def _await_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:
@@ -62,35 +60,15 @@ def _await_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata
     raise SinkError(f"the topic {topic} cannot be written to: {problem}")
 
 
-def _batch_bytes_max(cluster: Cluster, metadata: TopicMetadata) -> int | None:
-    name = "max.message.bytes"
-    resource = DescribeConfigsResource(ConfigResourceType.TOPIC, metadata.name, [name])
-    leaders = [partition.leader for partition in metadata.partitions.values() if partition.leader >= 0]
+def _batch_bytes_max(cluster: Cluster, topic: str) -> int | None:
     try:
-        answer = cluster.call(leaders[0], DescribeConfigsRequest(resources=[resource])) if leaders else None
+        found = cluster.describe_configs(topic_resource(topic), ["max.message.bytes"])
     except WireError:
         return None
-    values = [
-        entry.value
-        for result in (answer.results if answer else ())
-        for entry in result.configs
-        if entry.name == name
-    ]
-    return int(values[0]) if values and values[0] else None
+    return int(found[0].value) if found and found[0].value else None
 
 
 def _ask_for(cluster: Cluster, topic: str) -> None:
     """Ask as a producer does; a broker with auto.create.topics.enable then creates the topic."""
-    leaders = (
-        partition.leader
-        for known in cluster.metadata().values()
-        for partition in known.partitions.values()
-        if partition.leader >= 0
-    )
-    node_id = next(leaders, None)
-    if node_id is None:
-        # A cluster without a topic; every one can tell who coordinates a group.
-        node_id = cluster.coordinator(topic, "group")
-    cluster.call(
-        node_id, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
-    )
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True)
+    cluster.at_broker(next(iter(cluster.brokers())), lambda connection: connection.call(request))

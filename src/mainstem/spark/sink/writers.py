@@ -48,43 +48,35 @@ class StagedMessage(WriterCommitMessage):
     staged: Staged
 
 
-class AtLeastOnceWriter(DataSourceArrowWriter):
+class _Writer:
+    """What all of them know."""
+
+    def __init__(self, options: SinkOptions, columns: Columns) -> None:
+        self._options = options
+        self._columns = columns
+
+
+class _AtLeastOnce(_Writer):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return Written(_send(iterator, self._options, self._columns))
+
+
+class AtLeastOnceWriter(_AtLeastOnce, DataSourceArrowWriter):
     """Each task sends its rows itself; when it ends they are acknowledged."""
 
-    def __init__(self, options: SinkOptions, columns: Columns) -> None:
-        self._options = options
-        self._columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return Written(_send(iterator, self._options, self._columns))
-
-
-class AtLeastOnceStreamWriter(DataSourceStreamArrowWriter):
+class AtLeastOnceStreamWriter(_AtLeastOnce, DataSourceStreamArrowWriter):
     """The same for a micro-batch; nothing is left for the driver to do."""
 
-    def __init__(self, options: SinkOptions, columns: Columns) -> None:
-        self._options = options
-        self._columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return Written(_send(iterator, self._options, self._columns))
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        pass
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        pass
-
-
-class TransactionalWriter(DataSourceArrowWriter):
+class TransactionalWriter(_Writer, DataSourceArrowWriter):
     """All rows of a batch write in one transaction, visible together or not at all.
 
     With txnAppId and txnVersion a version that was written before is not written again.
     """
 
     def __init__(self, options: SinkOptions, columns: Columns) -> None:
-        self._options = options
-        self._columns = columns
+        super().__init__(options, columns)
         self._query_id = options.application_id or f"write-{uuid.uuid4()}"
         self._batch_id = options.application_version or 0
 
@@ -101,12 +93,8 @@ class TransactionalWriter(DataSourceArrowWriter):
         _discard(self._options, self._query_id, self._batch_id)
 
 
-class TransactionalStreamWriter(DataSourceStreamArrowWriter):
+class TransactionalStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """One transaction for each micro-batch, which a repeated micro-batch finds done."""
-
-    def __init__(self, options: SinkOptions, columns: Columns) -> None:
-        self._options = options
-        self._columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from pyspark import TaskContext
