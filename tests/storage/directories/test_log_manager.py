@@ -1,5 +1,7 @@
 """All logs of a node: over several directories, through restarts, crashes and deletions."""
 
+import errno
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -173,6 +175,28 @@ def test_the_folder_of_an_earlier_topic_makes_way(tmp_path: Path) -> None:
     fresh = logs.create("orders", 0, bytes(reversed(TOPIC_ID)), LogConfig(), NOW_MS)
     assert fresh.log_end_offset == 0
     assert fresh.topic_id == bytes(reversed(TOPIC_ID))
+    logs.close()
+
+
+def test_a_folder_that_could_not_be_renamed_is_not_taken_for_that_of_a_later_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    logs = loaded(tmp_path)
+    append(logs.create("orders", 0, TOPIC_ID, LogConfig(), NOW_MS), 5)
+    fresh_id = bytes(reversed(TOPIC_ID))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", full)
+        for refused in (
+            lambda: logs.delete("orders", 0, NOW_MS),
+            lambda: logs.create("orders", 0, fresh_id, LogConfig(), NOW_MS),
+        ):
+            with pytest.raises(KafkaError):
+                refused()
+    assert logs.create("orders", 0, fresh_id, LogConfig(), NOW_MS).log_end_offset == 0
+    assert len(logs.environment.deletions) == 1
     logs.close()
 
 

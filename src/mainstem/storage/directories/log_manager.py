@@ -35,6 +35,7 @@ from mainstem.storage.files.checkpoints import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
+    read_partition_metadata,
     write_clean_shutdown,
     write_offsets,
     write_partition_metadata,
@@ -254,6 +255,9 @@ class LogManager:
             # Somebody's mistake, which must not cost the other partitions their directory.
             raise storage_error(f"{folder} is in the way: it is no folder; remove it")
         try:
+            if read_partition_metadata(folder) not in (None, topic_id):
+                # An earlier topic of that name is deleted, but the disk did not let its folder go.
+                self._discard(log_dir, folder, topic, partition, now_ms)
             log = Log.open(
                 folder,
                 topic,
