@@ -7,7 +7,9 @@ import pytest
 
 from mainstem.config import BrokerConfig
 from mainstem.coordinator.effects import Effects
-from mainstem.coordinator.group.classic import ClassicGroup, ClassicMember, Phase
+from mainstem.coordinator.group.classic import ClassicGroup
+from mainstem.coordinator.group.classic.member import ClassicMember
+from mainstem.coordinator.group.classic.phases import Phase
 from mainstem.coordinator.group.embedded_protocol import subscribed_topics
 from mainstem.coordinator.group.state import Client
 from mainstem.protocol.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol

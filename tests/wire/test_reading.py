@@ -51,14 +51,13 @@ def test_offsets_by_time_and_at_both_ends(target: Target, cluster: Cluster) -> N
     )
 
     def offset_at(timestamp: int, partition: int = 0) -> int:
-        return cluster.list_offsets({(topic, partition): timestamp})[topic, partition].offset
+        return cluster.list_offsets({(topic, partition): timestamp})[topic, partition]
 
     assert [offset_at(EARLIEST), offset_at(LATEST), offset_at(MAX_TIMESTAMP)] == [0, 10, 9]
     assert [offset_at(FIRST_TIMESTAMP_MS + ms) for ms in (0, 2, 5, 50, 54, 55)] == [0, 2, 5, 5, 9, -1]
     assert [offset_at(EARLIEST, 1), offset_at(LATEST, 1), offset_at(0, 1)] == [0, 0, -1]
     both = cluster.list_offsets({(topic, 0): LATEST, (topic, 1): LATEST})
-    assert {partition: listed.offset for partition, listed in both.items()} == {(topic, 0): 10, (topic, 1): 0}
-    assert both[topic, 0].leader_epoch >= 0
+    assert both == {(topic, 0): 10, (topic, 1): 0}
 
 
 def test_a_topic_that_does_not_exist_is_said_to(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +74,6 @@ def test_one_fetch_gives_what_is_there(target: Target, cluster: Cluster) -> None
     assert values_of(found[topic, 0]) == [(5, b"b1"), (6, b"b2"), (7, b"b3")]
     assert values_of(found[topic, 1]) == [(0, b"x")]
     assert values_of(found[topic, 2]) == []
-    assert (found[topic, 0].high_watermark, found[topic, 0].log_start_offset) == (8, 0)
     assert found[topic, 0].aborted is None
     refused = cluster.fetch({(topic, 0): 99, (topic, 1): 0}, max_wait_ms=0)
     assert refused[topic, 0].error == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -99,7 +97,7 @@ def test_a_stream_reads_ranges_to_their_ends(target: Target, cluster: Cluster, c
         start, end = ranges[topic, number]
         assert found[topic, number] == with_offsets(values[number])[start:end]
     assert found[topic, 3] == []
-    assert cluster.list_offsets({(topic, 0): LATEST})[topic, 0].offset == 90  # the connection is of use again
+    assert cluster.list_offsets({(topic, 0): LATEST})[topic, 0] == 90  # the connection is of use again
 
 
 def test_a_stream_hands_out_whole_batches_before_the_end_only(topic: str, cluster: Cluster) -> None:

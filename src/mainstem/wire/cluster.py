@@ -26,7 +26,7 @@ from mainstem.wire.errors import Address, ConnectionLost, KafkaRefusal
 from mainstem.wire.fetching import READ_UNCOMMITTED, Fetched, FetchSettings, fetch
 from mainstem.wire.group_offsets import CommittedOffset, offset_commit, offset_fetch
 from mainstem.wire.leaders import at_leaders
-from mainstem.wire.list_offsets import ListedOffset, list_offsets
+from mainstem.wire.list_offsets import list_offsets
 from mainstem.wire.metadata import TopicMetadata
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.producing import Batch, ProduceSettings, produce
@@ -88,8 +88,10 @@ class Cluster:
 
     def list_offsets(
         self, at: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
-    ) -> dict[TopicPartition, ListedOffset]:
-        """The offset of each partition at a timestamp in ms, or at LATEST, EARLIEST or MAX_TIMESTAMP."""
+    ) -> dict[TopicPartition, int]:
+        """The offset of each partition at a timestamp in ms, or at LATEST, EARLIEST or MAX_TIMESTAMP. It is
+        -1 where the partition holds nothing at or after the timestamp.
+        """
         return list_offsets(self._brokers, at, isolation)
 
     def fetch(

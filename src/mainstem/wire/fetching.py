@@ -41,9 +41,6 @@ class Fetched:
 
     records: memoryview
     aborted: list[tuple[int, int]] | None  # (producer id, first offset); None when read uncommitted
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
     error: ErrorCode
     fetch_offset: int
     next_offset: int = -1  # where to go on; only a stream works it out
@@ -119,9 +116,6 @@ def fetched(data: PartitionData, offset: int, isolation: int) -> Fetched:
     return Fetched(
         data.records if isinstance(data.records, memoryview) else _NOTHING,
         aborted,
-        data.high_watermark,
-        data.last_stable_offset,
-        data.log_start_offset,
         error_code(data.error_code),
         offset,
     )

@@ -20,7 +20,7 @@ from mainstem.protocol.apis.k09_offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators
 from mainstem.wire.errors import WireError, check, name_of
@@ -52,10 +52,7 @@ def offset_fetch(
     `require_stable` waits for transactions that are about to commit others. It needs the partitions: of all,
     Kafka leaves out those whose first offset is in such a transaction.
     """
-    topics: dict[str, list[int]] | None = None if partitions is None else defaultdict(list)
-    for name, number in partitions or ():
-        assert topics is not None
-        topics[name].append(number)
+    topics = None if partitions is None else by_topic(partitions)
 
     def ask(connection: Connection) -> dict[TopicPartition, CommittedOffset]:
         version = min(connection.version_of(OffsetFetchRequest.SCHEMA.api_key) or 0, _VERSION_WITH_NAMES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from mainstem.protocol.apis.k02_list_offsets import (
@@ -26,19 +25,12 @@ MAX_TIMESTAMP = -3
 _CONSUMER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ListedOffset:
-    """The offset is -1 where the partition holds nothing at or after the timestamp."""
-
-    offset: int
-    timestamp: int
-    leader_epoch: int
-
-
 def list_offsets(
     brokers: Brokers, at: Mapping[TopicPartition, int], isolation: int = 0
-) -> dict[TopicPartition, ListedOffset]:
-    """The offset that each partition has at a timestamp in ms, or LATEST, EARLIEST or MAX_TIMESTAMP."""
+) -> dict[TopicPartition, int]:
+    """The offset that each partition has at a timestamp in ms, or LATEST, EARLIEST or MAX_TIMESTAMP. It is -1
+    where the partition holds nothing at or after the timestamp.
+    """
 
     def request_of(_: Connection, part: dict[TopicPartition, int]) -> tuple[Any, None]:
         topics: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
@@ -58,10 +50,7 @@ def list_offsets(
     answers = at_leaders(brokers, at, request_of, _results, "look up an offset of")
     for partition, answer in answers.items():
         check(answer.error_code, f"look up an offset of {name_of(partition)}")
-    return {
-        partition: ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)
-        for partition, answer in answers.items()
-    }
+    return {partition: answer.offset for partition, answer in answers.items()}
 
 
 def _results(

@@ -294,7 +294,7 @@ class FetchStream:
         for number, timestamp in enumerate((EARLIEST, LATEST)):
             try:
                 found = list_offsets(self._brokers, {position.partition: timestamp})
-                bounds[number] = found[position.partition].offset
+                bounds[number] = found[position.partition]
             except WireError:
                 break
         return OffsetOutOfRange(position.partition, position.offset, *bounds)

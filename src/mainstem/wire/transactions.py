@@ -23,7 +23,7 @@ from mainstem.protocol.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from mainstem.wire.connection import Connection
 from mainstem.wire.coordinators import Coordinators
 from mainstem.wire.errors import check, name_of
@@ -84,14 +84,11 @@ class Transactions:
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> None:
         """Tell the coordinator where the transaction will write."""
-        topics: dict[str, list[int]] = defaultdict(list)
-        for name, number in partitions:
-            topics[name].append(number)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer.producer_id,
             v3_and_below_producer_epoch=producer.epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in by_topic(partitions).items()],
         )
 
         def ask(connection: Connection) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainstem.coordinator.transaction.metadata import State, TransactionMetadata, by_topic
+from mainstem.coordinator.transaction.metadata import State, TransactionMetadata
 from mainstem.coordinator.transaction.records import (
     PartitionsSchema,
     TransactionLogValue,
@@ -15,6 +15,7 @@ from mainstem.coordinator.transaction.records import (
 )
 from mainstem.protocol import codec
 from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.resources import by_topic
 
 _EMPTY = TransactionMetadata(
     producer_id=1000, producer_epoch=0, timeout_ms=60_000, updated_ms=1_700_000_000_000

@@ -23,14 +23,14 @@ from mainstem.config import BrokerConfig
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.coordinator import NEEDS_PRODUCER_ID, TransactionCoordinator
 from mainstem.coordinator.transaction.listing import unknown_states
-from mainstem.coordinator.transaction.metadata import STATE_NAMES, TransactionMetadata, by_topic
+from mainstem.coordinator.transaction.metadata import STATE_NAMES, TransactionMetadata
 from mainstem.coordinator.transaction.records import decode_key, decode_value, encode_key, encode_value
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.protocol.apis.k22_init_producer_id import InitProducerIdRequest
 from mainstem.protocol.apis.k26_end_txn import EndTxnRequest
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from tests.coordinator.harness import FakeTopics, Harness, Waiting
 from tests.coordinator.machine_session import MachineSession
 

@@ -20,4 +20,4 @@ def find_offsets(
         for topic, number in wanted
         if (found := topics[topic].partitions.get(number)) is not None and found.leader >= 0
     }
-    return {part: listed.offset for part, listed in cluster.list_offsets(led).items()} if led else {}
+    return cluster.list_offsets(led) if led else {}

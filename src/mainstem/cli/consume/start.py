@@ -44,11 +44,11 @@ def starting_positions(
     wanted = [(topic, partition) for partition in partitions]
     if start.time_ms is not None:
         listed = cluster.list_offsets(dict.fromkeys(wanted, start.time_ms))
-        found = {part: listed[part].offset if listed[part].offset >= 0 else OFFSET_END for part in wanted}
+        found = {part: listed[part] if listed[part] >= 0 else OFFSET_END for part in wanted}
     elif start.offset is not None and start.offset < 0:
         low = cluster.list_offsets(dict.fromkeys(wanted, EARLIEST))
         high = cluster.list_offsets(dict.fromkeys(wanted, LATEST))
-        found = {part: max(low[part].offset, high[part].offset + start.offset) for part in wanted}
+        found = {part: max(low[part], high[part] + start.offset) for part in wanted}
     else:
         offset = OFFSET_BEGINNING if start.beginning else OFFSET_END
         found = dict.fromkeys(wanted, offset if start.offset is None else start.offset)

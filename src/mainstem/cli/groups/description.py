@@ -6,7 +6,6 @@ subscription and assignment are bytes in the form of Kafka's consumers.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from mainstem.protocol.apis.k69_consumer_group_describe import (
     Member,
 )
 from mainstem.protocol.errors import ErrorCode, ProtocolError
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from mainstem.wire import Cluster, Connection
 from mainstem.wire.connection import address_text
 from mainstem.wire.errors import check
@@ -88,16 +87,9 @@ def as_json(group: GroupFacts) -> dict[str, Any]:
 def member_json(member: MemberFacts) -> dict[str, Any]:
     """One member for a script: partitions by topic."""
     return member._asdict() | {
-        "assignment": _by_topic(member.assignment),
-        "target": None if member.target is None else _by_topic(member.target),
+        "assignment": by_topic(member.assignment),
+        "target": None if member.target is None else by_topic(member.target),
     }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in sorted(partitions):
-        topics[topic].append(partition)
-    return dict(topics)
 
 
 def _describe_at(connection: Connection, place: tuple[str, int], group_ids: list[str]) -> list[GroupFacts]:

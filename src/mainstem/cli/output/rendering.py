@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 
 Row = Sequence[str | int]
 
@@ -40,10 +38,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Row], *, title: str | Non
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     """`orders:0,1;payments:2`, as Apache Kafka's tool spells an assignment; `-` for none."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in sorted(partitions):
-        topics[topic].append(partition)
-    texts = [f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics.items()]
+    texts = [f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic(partitions).items()]
     return ";".join(texts) or "-"
 
 

@@ -19,9 +19,9 @@ def has_keys(cluster: Cluster, topic: TopicMetadata) -> bool:
         starts = cluster.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST))
         samples = {
-            part: max(starts[part].offset, ends[part].offset - SAMPLE_PER_PARTITION)
+            part: max(starts[part], ends[part] - SAMPLE_PER_PARTITION)
             for part in partitions
-            if ends[part].offset > starts[part].offset
+            if ends[part] > starts[part]
         }
         fetched = cluster.fetch(samples, max_wait_ms=0) if samples else {}
         return any(record.key is not None for part in fetched.values() for record in records_of(part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from mainstem.protocol.apis.k61_describe_producers import (
 from mainstem.protocol.apis.k65_describe_transactions import DescribeTransactionsRequest, TransactionState
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from mainstem.wire import Cluster, Connection
 from mainstem.wire.connection import address_text
 from mainstem.wire.errors import check, name_of
@@ -247,10 +246,7 @@ def _facts(state: TransactionState, coordinator: str, coordinator_id: int) -> Tr
 
 
 def _producers_request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        topics[topic].append(number)
-    return DescribeProducersRequest(topics=[TopicRequest(*item) for item in topics.items()])
+    return DescribeProducersRequest(topics=[TopicRequest(*item) for item in by_topic(partitions).items()])
 
 
 def _by_partition(answer: DescribeProducersResponse) -> dict[TopicPartition, PartitionResponse]:

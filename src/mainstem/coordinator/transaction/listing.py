@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 from mainstem.coordinator.group.regex import compile_pattern
-from mainstem.coordinator.transaction.metadata import STATE_NAMES, State, TransactionMetadata, by_topic
+from mainstem.coordinator.transaction.metadata import STATE_NAMES, State, TransactionMetadata
 from mainstem.coordinator.transaction.state import CoordinatorState
 from mainstem.protocol.apis.k65_describe_transactions import TopicData
 from mainstem.protocol.apis.k65_describe_transactions import TransactionState as DescribedTransaction
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.apis.k66_list_transactions import TransactionState as ListedTransaction
 from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.resources import by_topic
 
 
 class Counts(NamedTuple):

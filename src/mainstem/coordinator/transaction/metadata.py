@@ -5,7 +5,6 @@ A transaction is Empty, Ongoing once it has a partition, then PrepareCommit or P
 on its outcome is settled. When every partition has its marker it is CompleteCommit or CompleteAbort.
 """
 
-from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
@@ -53,13 +52,6 @@ _PREVIOUS_STATES: Final = {
 def is_exhausted(epoch: int) -> bool:
     """Whether a producer at this epoch needs another producer id for its next one."""
     return epoch >= EPOCH_MAX - 1
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return topics
 
 
 class TransactionMetadata(Struct, frozen=True, gc=False):

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import Struct
 
-from mainstem.coordinator.transaction.metadata import NO_PRODUCER_ID, State, TransactionMetadata, by_topic
+from mainstem.coordinator.transaction.metadata import NO_PRODUCER_ID, State, TransactionMetadata
 from mainstem.protocol import codec
 from mainstem.protocol.errors import ProtocolError
-from mainstem.protocol.resources import TopicPartition
+from mainstem.protocol.resources import TopicPartition, by_topic
 from mainstem.protocol.schema import I8, I16, I32, I64, DataMessage, nullable, parse_versions, tagged
 
 _KEY_TYPE: Final = b"\0\0"

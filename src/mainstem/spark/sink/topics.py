@@ -22,7 +22,6 @@ _TRANSIENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILAB
 class WritableTopic(NamedTuple):
     """What one has to know of a topic to write to it. Partitions that nobody leads now are not in `led`."""
 
-    name: str
     partitions: int
     led: list[int]
     batch_bytes_max: int | None  # None where the broker does not tell
@@ -32,7 +31,7 @@ def find_topic(cluster: Cluster, topic: str, timeout_ms: int) -> WritableTopic:
     """SinkError when it does not exist and no broker creates it."""
     metadata = _await_topic(cluster, topic, timeout_ms)
     led = [number for number, partition in metadata.partitions.items() if partition.leader >= 0]
-    return WritableTopic(topic, len(metadata.partitions), led, _batch_bytes_max(cluster, topic))
+    return WritableTopic(len(metadata.partitions), led, _batch_bytes_max(cluster, topic))
 
 
 def _await_topic(cluster: Cluster, topic: str, timeout_ms: int) -> TopicMetadata:

@@ -72,10 +72,7 @@ class Client:
 
     def offsets(self, at: Mapping[TopicPartition, int]) -> Offsets:
         """The offsets at timestamps, or at LATEST or EARLIEST; -1 where no record is that young."""
-        if not at:
-            return {}
-        listed = self._cluster.list_offsets(at, self._options.isolation)
-        return {partition: found.offset for partition, found in listed.items()}
+        return self._cluster.list_offsets(at, self._options.isolation) if at else {}
 
     def read(self, ranges: Task) -> Iterator[tuple[TopicPartition, Decoded]]:
         """The records of ranges, each of another partition."""

@@ -7,7 +7,5 @@ requests have a module each.
 
 from mainstem.coordinator.group.classic.group import ClassicGroup
 from mainstem.coordinator.group.classic.groups import ClassicGroups
-from mainstem.coordinator.group.classic.member import ClassicMember
-from mainstem.coordinator.group.classic.phases import Phase
 
-__all__ = ["ClassicGroup", "ClassicGroups", "ClassicMember", "Phase"]
+__all__ = ["ClassicGroup", "ClassicGroups"]

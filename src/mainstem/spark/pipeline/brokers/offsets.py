@@ -60,7 +60,7 @@ class OffsetsView:
         return found
 
     def _offsets(self, at: Offsets) -> Offsets:
-        return {part: found.offset for part, found in self._client.list_offsets(at).items()}
+        return self._client.list_offsets(at)
 
     def _first_times(self, behind: Offsets) -> Offsets:
         """The time of the batch that holds the record at each offset."""
