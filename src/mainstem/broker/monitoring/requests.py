@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mainstem.broker.monitoring.meters import Meters
 from mainstem.broker.monitoring.scrape import Collector
-from mainstem.metrics import Exposition, TimeHistogram, add_histogram, label
+from mainstem.metrics import Exposition, add_histogram, label
 from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.registry import API_KEYS
 
@@ -82,11 +82,7 @@ def times(meters: Meters) -> Collector:
             ("fsync", "What an fsync of a log took, with all files that belong to it.", meters.fsyncs),
             ("page_read", "What a fetch waited for pages that were not in memory.", meters.page_reads),
         ):
-            _add(out, f"mainstem_{name}_seconds", help_text, histogram)
+            add_histogram(out.histogram(f"mainstem_{name}_seconds", help_text), histogram)
         yield
 
     return collect
-
-
-def _add(out: Exposition, name: str, help_text: str, histogram: TimeHistogram) -> None:
-    add_histogram(out.histogram(name, help_text), histogram)

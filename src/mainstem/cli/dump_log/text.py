@@ -11,7 +11,7 @@ from mainstem.cli.typed.times import iso_time
 
 def line(entry: Entry) -> str:
     """One line for one entry."""
-    return _LINES[entry["type"]](entry)
+    return _LINES.get(entry["type"], _plain)(entry)
 
 
 def _batch(entry: Entry) -> str:
@@ -69,11 +69,6 @@ _LINES: dict[str, Callable[[Entry], str]] = {
     "record": _record,
     "damage": _damage,
     "unused": _unused,
-    "index": _plain,
     "timeindex": _time_index,
-    "aborted": _plain,
-    "producer": _plain,
-    "checkpoint": _plain,
-    "epoch": _plain,
     "text": _text,
 }
