@@ -1,4 +1,4 @@
-"""Figures and how they are shown: histograms, and Prometheus' text format. No clock and no I/O here.
+"""Metrics and how they are shown: histograms, and Prometheus' text format. No clock and no I/O here.
 
 At the bottom of the house, so that the storage, the broker and the pipeline may all use it.
 """

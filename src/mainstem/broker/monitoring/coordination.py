@@ -1,4 +1,4 @@
-"""The figures of groups and transactions: lag, members, rebalances, what is open and for how long."""
+"""The metrics of groups and transactions: lag, members, rebalances, what is open and for how long."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final

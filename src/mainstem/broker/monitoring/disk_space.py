@@ -13,7 +13,7 @@ class Space(NamedTuple):
 
 
 class DiskSpace:
-    """The last known figures, by path."""
+    """What was last known, by path."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, paths: list[str]) -> None:
         self._loop = loop
@@ -37,6 +37,6 @@ def _look(paths: list[str]) -> dict[str, Space]:
         try:
             stat = os.statvfs(path)
         except OSError:
-            continue  # that the directory has failed is told by its own figure
+            continue  # that the directory has failed is told by a metric of its own
         found[path] = Space(stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
     return found

@@ -1,4 +1,4 @@
-"""The figures of topics, partitions and log directories: all of them looked up when somebody asks."""
+"""The metrics of topics, partitions and log directories: all of them looked up when somebody asks."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""The figures of the process, under the names that Prometheus' own client libraries give them."""
+"""The metrics of the process, under the names that Prometheus' own client libraries give them."""
 
 import os
 import resource

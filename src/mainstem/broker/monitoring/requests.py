@@ -1,4 +1,4 @@
-"""The figures of requests, connections, the event loop and the disk's times: what `Meters` has counted."""
+"""The metrics of requests, connections, the event loop and the disk's times: what `Meters` has counted."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Looks up what the lag of a group is computed from: committed offsets, ends of logs, record times.
 
-The figures themselves come from `coordinator.group.lag`, which the broker uses too.
+The lag itself comes from `coordinator.group.lag`, which the broker uses too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far a group is behind: in records, and in the age of the oldest record that it has not read.
 
-The one place where lag is computed, from figures that the caller has looked up, so that the command and the
+The one place where lag is computed, from offsets that the caller has looked up, so that the command and the
 metrics say the same. In records it is what Kafka's ConsumerGroupCommand shows: the end of the log minus the
 committed offset, also where retention has already deleted some of the records in between.
 """

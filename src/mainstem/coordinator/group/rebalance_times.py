@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class RebalanceTimes(NamedTuple):
-    """The figures of one group. They never change, new ones follow; so the former can be put back."""
+    """What is known of one group. They never change, new ones follow; so the former can be put back."""
 
     started: int = 0
     completed: int = 0
