@@ -19,6 +19,7 @@ _INLINE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?P<path>[\w.*-]*(?:/[\w.*-]*)+|\w+\.(?:py|md|toml))(?::(?P<name>[\w.]+))?(?:\(\))?")
 _FUNCTION = re.compile(r"(?:\w+\.)*(\w+)\(\)")
 _CLASS = re.compile(r"(?:[A-Z][a-z0-9]+){2,}|[A-Z][a-z]{3,}")
+_MODULE = re.compile(r"python -m ([\w.]+)")
 _BASES = (ROOT, ROOT / "src/mainstem", ROOT / "src")
 _NOT_OURS = {info.name for info in API_KEYS.values()}
 
@@ -26,7 +27,13 @@ _NOT_OURS = {info.name for info in API_KEYS.values()}
 def missing(page: str) -> Iterator[str]:
     """What the page names and nobody has."""
     for span in _INLINE.findall(_FENCED.sub("", page)):
-        if match := _PATH.fullmatch(span):
+        if " " in span:  # a command: the module it runs, the files and folders it is given
+            module = _MODULE.search(span)
+            paths = [f"{module[1].replace('.', '/')}.py"] if module else []
+            paths += [word for word in span.split() if "/" in word and not word.startswith(("./", "."))]
+            if not all(_is_there(path, None) for path in paths):
+                yield span
+        elif match := _PATH.fullmatch(span):
             if not _is_there(match["path"], match["name"]):
                 yield span
         elif match := _FUNCTION.fullmatch(span):

@@ -25,6 +25,8 @@ def test_the_code_that_a_page_names_is_there(page: Path) -> None:
         "no_such_function()",
         "Node.no_such_method()",
         "NoSuchClass",
+        "./test --quick tests/config tests/no_such_folder",
+        ".venv/bin/python -m mainstem.no_such_module docs",
     ],
 )
 def test_what_is_not_there_is_found(named: str) -> None:
