@@ -17,6 +17,7 @@ from mainstem.security.authorizer import AllowAll, Operation, ResourceType
 from mainstem.testing import Broker
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.harness import Client
+from tests.support.failing_files import FailingFiles
 
 MakeBroker = Callable[..., Awaitable[InProcessBroker]]
 Connect = Callable[..., Awaitable[Client]]
@@ -45,7 +46,7 @@ def loop_of_the_file(runner: asyncio.Runner) -> None:
 @pytest.fixture(scope="module")
 def broker(runner: asyncio.Runner) -> Iterator[InProcessBroker]:
     """One broker with default settings for all tests of a file."""
-    broker = Broker.in_process({"log.initial.task.delay.ms": 3_600_000})
+    broker = Broker.in_process({"log.initial.task.delay.ms": 3_600_000}, files=FailingFiles())
     runner.run(broker.start())
     yield broker
     runner.run(broker.close())

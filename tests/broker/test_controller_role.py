@@ -5,12 +5,11 @@ import errno
 import os
 from pathlib import Path
 
-import pytest
-
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.errors import ErrorCode
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, create_topic, produce
+from tests.support.failing_files import FailingFiles
 
 CLIENTS = 20
 TOPICS_EACH = 10
@@ -21,26 +20,26 @@ def _creation(name: str) -> CreateTopicsRequest:
 
 
 async def test_topics_that_many_clients_create_at_once_share_fsyncs(
-    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    make_broker: MakeBroker, connect: Connect
 ) -> None:
-    broker = await make_broker()
+    files = FailingFiles()
+    broker = await make_broker(files=files)
     clients = [await connect(broker) for _ in range(CLIENTS)]
     metadata_fsyncs = 0
-    fsync = os.fsync
 
     def counted(fd: int) -> None:
         nonlocal metadata_fsyncs
         folder, name = os.path.split(os.readlink(f"/proc/self/fd/{fd}"))
         metadata_fsyncs += folder.endswith("__cluster_metadata-0") and name.endswith(".log")
-        fsync(fd)
+        os.fsync(fd)
 
     async def create_some(client: Client, number: int) -> None:
         for turn in range(TOPICS_EACH):
             topic = await create_topic(client, f"t-{number}-{turn}")
             assert (await produce(client, topic, b"v")).error_code == ErrorCode.NONE, "it is there to be used"
 
-    monkeypatch.setattr(os, "fsync", counted)
-    await asyncio.gather(*(create_some(client, number) for number, client in enumerate(clients)))
+    with files.exchanged(fsync=counted):
+        await asyncio.gather(*(create_some(client, number) for number, client in enumerate(clients)))
     assert len(broker.node.image.topics_by_name) == CLIENTS * TOPICS_EACH
     assert 0 < metadata_fsyncs < CLIENTS * TOPICS_EACH / 2
 
@@ -58,23 +57,23 @@ async def test_decisions_that_come_together_do_not_contradict_each_other(
 
 
 async def test_what_cannot_be_made_durable_is_refused_and_did_not_happen(
-    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_broker: MakeBroker, connect: Connect, tmp_path: Path
 ) -> None:
+    files = FailingFiles()
     broker = await make_broker(
         {"metadata.log.dir": str(tmp_path / "metadata"), "log.dirs": f"{tmp_path / 'a'}"},
         data_dir=tmp_path / "a",
+        files=files,
     )
     clients = [await connect(broker) for _ in range(3)]
     await create_topic(clients[0], "before")
-    fsync = os.fsync
 
     def broken(fd: int) -> None:
         if "__cluster_metadata-0" in os.readlink(f"/proc/self/fd/{fd}"):
             raise OSError(errno.EIO, "Input/output error")
-        fsync(fd)
+        os.fsync(fd)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", broken)
+    with files.exchanged(fsync=broken):
         answers = await asyncio.gather(
             *(client.call(_creation(f"lost-{number}")) for number, client in enumerate(clients))
         )

@@ -8,12 +8,12 @@ since the folder was last synced: that is what POSIX says, whatever a file syste
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-import pytest
+from mainstem.storage.files.files import AnyPath
+from tests.support.failing_files import FailingFiles
 
 # ("rename", from, to), ("write", name, content), ("unlink", name), ("sync",)
 Operation = tuple[str, ...]
@@ -23,10 +23,11 @@ class SimulatedCrash(BaseException):
     """The process ends here."""
 
 
-class RenameRecorder:
-    """Notes every change of names, and can end the work before one of them."""
+class RenameRecorder(FailingFiles):
+    """A disk that notes every change of names, and can end the work before one of them."""
 
     def __init__(self, crash_at: int | None = None) -> None:
+        super().__init__(rename=self._move, replace=self._move, unlink=self._remove, fsync=self._sync)
         self.operations: list[Operation] = []
         self._crash_at = crash_at
 
@@ -35,36 +36,22 @@ class RenameRecorder:
             raise SimulatedCrash
         self.operations.append(operation)
 
-    @contextmanager
-    def recording(self) -> Iterator["RenameRecorder"]:
-        with pytest.MonkeyPatch.context() as patch:
-            rename, replace, unlink, fsync = os.rename, os.replace, os.unlink, os.fsync
+    def _move(self, source: AnyPath, target: AnyPath) -> None:
+        if str(source).endswith(".tmp"):
+            self._note("write", Path(target).name, Path(source).read_bytes().decode("latin-1"))
+        else:
+            self._note("rename", Path(source).name, Path(target).name)
+        os.replace(source, target)
 
-            def moving(real: Callable[[str, str], None]) -> Callable[[str, str], None]:
-                def move(source: str, target: str) -> None:
-                    if str(source).endswith(".tmp"):
-                        self._note("write", Path(target).name, Path(source).read_text())
-                    else:
-                        self._note("rename", Path(source).name, Path(target).name)
-                    real(source, target)
+    def _remove(self, path: AnyPath) -> None:
+        if os.path.exists(path):
+            self._note("unlink", Path(path).name)
+        os.unlink(path)
 
-                return move
-
-            def remove(path: str) -> None:
-                if os.path.exists(path):
-                    self._note("unlink", Path(path).name)
-                unlink(path)
-
-            def sync(fd: int) -> None:
-                if os.path.isdir(f"/proc/self/fd/{fd}"):
-                    self._note("sync")
-                fsync(fd)
-
-            patch.setattr(os, "rename", moving(rename))
-            patch.setattr(os, "replace", moving(replace))
-            patch.setattr(os, "unlink", remove)
-            patch.setattr(os, "fsync", sync)
-            yield self
+    def _sync(self, fd: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{fd}"):
+            self._note("sync")
+        os.fsync(fd)
 
 
 def apply(operations: list[Operation], folder: Path) -> None:
@@ -75,7 +62,7 @@ def apply(operations: list[Operation], folder: Path) -> None:
                 if (folder / source).exists():
                     (folder / source).rename(folder / target)
             case ("write", name, content):
-                (folder / name).write_text(content)
+                (folder / name).write_bytes(content.encode("latin-1"))
             case ("unlink", name):
                 (folder / name).unlink(missing_ok=True)
 

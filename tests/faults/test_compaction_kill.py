@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing import Broker
 from tests.support.target import Target
 
@@ -91,7 +92,7 @@ def kill_often(folder: Path, kills: int, seed: int) -> int:
             broker.kill()
             broker.start()
             writer.check(broker.bootstrap_servers, topic)
-            cleaned = read_offsets(folder / CLEANER_OFFSETS).get((topic, 0), 0)
+            cleaned = read_offsets(RealFiles(), folder / CLEANER_OFFSETS).get((topic, 0), 0)
             assert cleaned >= clean
             clean = cleaned
         assert "is left as it is" not in broker.log
@@ -102,7 +103,7 @@ def kill_often(folder: Path, kills: int, seed: int) -> int:
 def _await_first_pass(writer: KeyedWriter, broker: Broker, topic: str) -> None:
     """The first process of a machine compiles its kernels, which takes its time."""
     deadline = time.monotonic() + _SECONDS_MAX
-    while (topic, 0) not in read_offsets(broker.data_dir / CLEANER_OFFSETS):
+    while (topic, 0) not in read_offsets(RealFiles(), broker.data_dir / CLEANER_OFFSETS):
         assert time.monotonic() < deadline, "nothing was cleaned"
         writer.write(broker.bootstrap_servers, topic, 0.3)
 

@@ -15,6 +15,7 @@ from mainstem.storage.cleaner.cleaning import Cleaning
 from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.recovery import recover_swaps
 from mainstem.storage.cleaner.swap import install, prepare, settle, undo
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 from tests.faults.recorded_renames import (
     Operation,
@@ -39,7 +40,8 @@ class Swap:
     def __init__(self, folder: Path, *, aborted: bool) -> None:
         self._folder = folder
         self.before = folder / "before" / "t-0"
-        log = open_log(folder / "log", segment_bytes=500, cleanup_policy=COMPACT)
+        recorder = RenameRecorder()
+        log = open_log(folder / "log", files=recorder, segment_bytes=500, cleanup_policy=COMPACT)
         for _ in range(3):
             if aborted:
                 append_in_transaction(log, 7)
@@ -52,7 +54,7 @@ class Swap:
             clean(log)
         log.update_config(replace(log.config, segment_bytes=100_000))
         groups: list[CleanedGroup] = []
-        Cleaning(job_of(log), groups.append).run()
+        Cleaning(RealFiles(), job_of(log), groups.append).run()
         (self.group,) = groups
         assert len(self.group.bases) == 3
         assert not self.group.has_transaction_index
@@ -60,16 +62,16 @@ class Swap:
         for leftover in Path(log.directory).glob("*.deleted"):
             leftover.unlink()
         shutil.copytree(log.directory, self.before)
-        self.operations = self._record(log)
+        self.operations = self._record(log, recorder)
         self.old = self.look_after([])
         self.new = self.look_after(self.operations)
         assert self.old != self.new
 
-    def _record(self, log: Log) -> list[Operation]:
-        with RenameRecorder().recording() as recorder:
-            prepare(log.directory, self.group, self.sizes)
-            install(log, self.group, NOW_MS)
-            settle(log.directory, self.group.bases[0])
+    def _record(self, log: Log, recorder: RenameRecorder) -> list[Operation]:
+        recorder.operations.clear()
+        prepare(recorder, log.directory, self.group, self.sizes)
+        install(log, self.group, NOW_MS)
+        settle(recorder, log.directory, self.group.bases[0])
         return recorder.operations
 
     def folder_after(self, operations: Iterable[Operation]) -> Path:
@@ -122,8 +124,7 @@ def test_a_start_that_is_itself_broken_off_changes_nothing_about_that(swap: Swap
         for step in range(100):
             folder = swap.folder_after(done)
             try:
-                with RenameRecorder(crash_at=step).recording():
-                    recover_swaps(str(folder))
+                recover_swaps(RenameRecorder(crash_at=step), str(folder))
             except SimulatedCrash:
                 assert look(folder) == expected
                 continue
@@ -132,10 +133,10 @@ def test_a_start_that_is_itself_broken_off_changes_nothing_about_that(swap: Swap
 
 def test_a_swap_that_is_taken_back_leaves_the_old_segments(swap: Swap) -> None:
     folder = swap.folder_after([])
-    with RenameRecorder().recording() as recorder:
-        prepare(str(folder), swap.group, swap.sizes)
-        prepared = len(recorder.operations)
-        undo(str(folder), swap.group)
+    recorder = RenameRecorder()
+    prepare(recorder, str(folder), swap.group, swap.sizes)
+    prepared = len(recorder.operations)
+    undo(recorder, str(folder), swap.group)
     assert look(folder) == swap.old
     for number, done in enumerate(after_crash(recorder.operations)):
         outcome = swap.look_after(done)

@@ -16,7 +16,7 @@ from mainstem.cli.main import main
 from mainstem.coordinator.transaction.metadata import State
 from mainstem.records.batch import read_header
 from mainstem.records.record import iter_records
-from mainstem.storage.segments import segment
+from mainstem.storage.files.real_files import RealFiles
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -65,5 +65,5 @@ def _die() -> None:
 
 
 if __name__ == "__main__":
-    segment._pwrite = Crash(Path(sys.argv.pop(1)))
+    RealFiles.pwrite = staticmethod(Crash(Path(sys.argv.pop(1))))
     sys.exit(main())

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from mainstem.records.batch import DELETE_HORIZON_MASK, BatchHeader, iter_headers
 from mainstem.records.record import Record, iter_records
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.real_files import RealFiles
 from tests.storage.cleaner.cleaning_helpers import clean
 from tests.storage.log_helpers import open_log
 from tests.support.kafka_peer import end_own_kafka, kafka_tool, start_own_kafka
@@ -110,7 +111,7 @@ def _let_clean(target: Target, topic: str) -> None:
     active = max(int(path.stem) for path in (target.log_dir / f"{topic}-0").glob("*.log"))
     _set_ratio(target, topic, "0.0")
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while read_offsets(target.log_dir / CLEANER_OFFSETS).get((topic, 0)) != active:
+    while read_offsets(RealFiles(), target.log_dir / CLEANER_OFFSETS).get((topic, 0)) != active:
         assert time.monotonic() < deadline, "Apache Kafka has not cleaned the topic"
         time.sleep(0.05)
     _set_ratio(target, topic, "1.0")
@@ -200,7 +201,7 @@ def test_both_leave_the_same_of_a_log(cleaning_kafka: Target, tmp_path: Path, co
         ours = tmp_path / str(number)
         shutil.copytree(kafkas, ours / "t-0", ignore=shutil.ignore_patterns("*.deleted"))
         before = _contents(ours / "t-0")
-        checkpoint = read_offsets(kafka.log_dir / CLEANER_OFFSETS).get((topic, 0))
+        checkpoint = read_offsets(RealFiles(), kafka.log_dir / CLEANER_OFFSETS).get((topic, 0))
         # Until what was marked last time may go.
         while time.time() * 1000 <= max(_horizons(before), default=0):
             time.sleep(0.05)

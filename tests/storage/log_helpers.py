@@ -7,6 +7,8 @@ from mainstem.config import LogConfig
 from mainstem.records.batch import BatchHeader, crc_is_valid, iter_headers
 from mainstem.records.compression import Codec
 from mainstem.records.record import Record, build_batch, iter_records
+from mainstem.storage.environment import LogEnvironment
+from mainstem.storage.files.files import Files
 from mainstem.storage.log import Log
 
 NOW_MS = 1_700_000_000_000
@@ -31,7 +33,14 @@ def idempotent(sequence: int, count: int = 1, *, producer_id: int = 77, epoch: i
     return batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
 
-def open_log(directory: Path, *, clean: bool = False, recovery_point: int = 0, **settings: Any) -> Log:
+def open_log(
+    directory: Path,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    files: Files | None = None,
+    **settings: Any,
+) -> Log:
     """The log of partition 0 of topic `t` in this folder."""
     return Log.open(
         directory / "t-0",
@@ -42,6 +51,7 @@ def open_log(directory: Path, *, clean: bool = False, recovery_point: int = 0, *
         now_ms=NOW_MS,
         clean=clean,
         recovery_point=recovery_point,
+        environment=LogEnvironment(files=files),
     )
 
 

@@ -17,6 +17,7 @@ from mainstem.storage.files.checkpoints import (
     RECOVERY_POINTS,
     write_offsets,
 )
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
 from tests.storage.directories.test_log_manager import loaded
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, read_batches
@@ -33,7 +34,7 @@ def _filled(path: Path) -> None:
             append(log, 1, epoch=number // 6)
         log.advance_log_start_offset(1, 12)
     logs.checkpoint_high_watermarks({("t", 0): 12, ("t", 1): 12})
-    write_offsets(path / CLEANER_OFFSETS, {("t", 0): 6})
+    write_offsets(RealFiles(), path / CLEANER_OFFSETS, {("t", 0): 6})
     logs.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment
 from tests.storage.log_helpers import append, open_log
+from tests.support.failing_files import FailingFiles
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE])
@@ -44,23 +45,16 @@ def test_a_full_disk_does_not_fill_the_log_with_lines(
 
 
 @pytest.mark.parametrize("call", ["pwrite", "pread"])
-def test_a_broken_disk_is_noticed_when_writing_and_when_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    log = open_log(tmp_path)
+def test_a_broken_disk_is_noticed_when_writing_and_when_reading(tmp_path: Path, call: str) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
     for _ in range(10):
         append(log)
 
-    def broken(*_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(
-        "mainstem.storage.segments.segment._pwrite" if call == "pwrite" else "os.pread", broken
-    )
-    with pytest.raises(KafkaError) as refused:
+    error = OSError(errno.EIO, "Input/output error")
+    with files.failing(call, error=error), pytest.raises(KafkaError) as refused:
         append(log) if call == "pwrite" else log.read(5, 100)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    monkeypatch.undo()
     assert log.offline
     assert log.log_end_offset == 10
 

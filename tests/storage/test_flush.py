@@ -1,5 +1,6 @@
 """fsync: when it is demanded, and what the recovery point says afterwards."""
 
+import errno
 import threading
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from tests.storage.log_helpers import NOW_MS, append, batch, open_log, read_batches
+from tests.support.failing_files import FailingFiles
 
 
 def test_nothing_demands_an_fsync_by_default(tmp_path: Path) -> None:
@@ -73,19 +75,14 @@ def test_flushing_in_a_thread_while_appending_and_rolling(tmp_path: Path) -> Non
     assert len(read_batches(log)) == 500
 
 
-def test_a_failed_fsync_takes_the_directory_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    log = open_log(tmp_path)
+def test_a_failed_fsync_takes_the_directory_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
     append(log, 3)
-    monkeypatch.setattr("os.fsync", broken)
-    with pytest.raises(KafkaError) as refused:
+    error = OSError(errno.EIO, "Input/output error")
+    with files.failing("fsync", error=error), pytest.raises(KafkaError) as refused:
         log.flush()
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    monkeypatch.undo()
     assert log.offline
     assert "offline until a restart" in caplog.text
     for action in (

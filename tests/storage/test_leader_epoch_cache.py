@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 
 
 def cache_of(directory: Path, *entries: tuple[int, int]) -> LeaderEpochCache:
-    cache = LeaderEpochCache(directory)
+    cache = LeaderEpochCache(RealFiles(), directory)
     for epoch, offset in entries:
         cache.assign(epoch, offset)
     return cache
@@ -21,7 +22,7 @@ def test_the_file_is_kafkas_and_is_read_back(tmp_path: Path) -> None:
     cache.write()
     cache.sync()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n3 17\n"
-    assert LeaderEpochCache(tmp_path).entries == [(0, 0), (3, 17)]
+    assert LeaderEpochCache(RealFiles(), tmp_path).entries == [(0, 0), (3, 17)]
 
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
 
 def test_a_damaged_file_counts_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text("0\n5\n0 0\n")
-    assert LeaderEpochCache(tmp_path).entries == []
+    assert LeaderEpochCache(RealFiles(), tmp_path).entries == []
     assert "ignoring the leader epochs" in caplog.text
 
 

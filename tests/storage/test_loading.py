@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.storage.files.checkpoints import read_partition_metadata
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, files, open_log, read_batches
 
@@ -23,7 +24,7 @@ def test_a_new_folder_has_an_empty_segment_and_the_topic_id(tmp_path: Path) -> N
         "00000000000000000000.log",
         "partition.metadata",
     ]
-    assert read_partition_metadata(log.directory) == TOPIC_ID
+    assert read_partition_metadata(RealFiles(), log.directory) == TOPIC_ID
     assert (log.log_start_offset, log.log_end_offset, log.size) == (0, 0, 0)
 
 

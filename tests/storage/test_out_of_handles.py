@@ -3,34 +3,21 @@
 import errno
 import os
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.storage.log_helpers import NOW_MS, append, idempotent, open_log, read_batches
+from tests.support.failing_files import FailingFiles
 
 
-def _without_handles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on nothing can be opened, as in a process at its limit."""
-
-    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
-
-    monkeypatch.setattr(os, "open", refuse)
-
-
-def test_a_batch_that_gets_no_index_entry_is_not_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_gets_no_index_entry_is_not_refused(tmp_path: Path) -> None:
+    files = FailingFiles()
     log = open_log(tmp_path)
     for _ in range(2):
         append(log, 1, value=bytes(5000))
     end = log.log_end_offset
     log.close()
-    log = open_log(tmp_path, clean=True, recovery_point=end)
+    log = open_log(tmp_path, clean=True, recovery_point=end, files=files)
     append(log, 1, value=bytes(5000))  # enough for the next batch to be indexed; its index is not open
-    with monkeypatch.context() as patch:
-        _without_handles(patch)
+    with files.failing("open", error=OSError(errno.EMFILE, os.strerror(errno.EMFILE))):
         first = log.append_as_leader(idempotent(0, 1, producer_id=55), 0, NOW_MS)
         again = log.append_as_leader(idempotent(0, 1, producer_id=55), 0, NOW_MS)
     assert (again.duplicate, again.first_offset) == (True, first.first_offset)

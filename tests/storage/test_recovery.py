@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.records.batch import HEADER_SIZE
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 from mainstem.storage.recovery import recover_log
 from tests.storage.log_helpers import NOW_MS, append, files, idempotent, open_log, read_batches
@@ -123,9 +124,9 @@ def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:
     crashed(tmp_path)
     path = tmp_path / "t-0" / "00000000000000000000.log"
     overwrite(path, path.stat().st_size - 1, b"\x99")
-    report = recover_log(str(tmp_path / "t-0"), 85, 200, NOW_MS)
+    report = recover_log(RealFiles(), str(tmp_path / "t-0"), 85, 200, NOW_MS)
     assert report.log_end_offset == 120
-    report = recover_log(str(tmp_path / "t-0"), 39, 200, NOW_MS)
+    report = recover_log(RealFiles(), str(tmp_path / "t-0"), 39, 200, NOW_MS)
     assert report.log_end_offset == 38
 
 
@@ -201,7 +202,7 @@ def test_a_snapshot_from_the_future_is_not_believed(tmp_path: Path) -> None:
 
 def test_a_report_can_come_from_another_process(tmp_path: Path) -> None:
     crashed(tmp_path)
-    report = pickle.loads(pickle.dumps(recover_log(str(tmp_path / "t-0"), 0, 200, NOW_MS)))
+    report = pickle.loads(pickle.dumps(recover_log(RealFiles(), str(tmp_path / "t-0"), 0, 200, NOW_MS)))
     log = Log.open(tmp_path / "t-0", "t", 0, None, reopen(tmp_path).config, now_ms=NOW_MS, recovered=report)
     assert log.log_end_offset == 120
 

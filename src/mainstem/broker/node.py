@@ -12,13 +12,16 @@ from mainstem.broker.controller_role import ControllerRole
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
 from mainstem.config import BrokerConfig
+from mainstem.storage.files.files import Files
 
 
 class Node:
     """Make it, `await start()`, and `await stop()` in the end, in one event loop."""
 
-    def __init__(self, config: BrokerConfig, *, clock: Clock | None = None) -> None:
-        self._server = SharedServer(config, clock)
+    def __init__(
+        self, config: BrokerConfig, *, clock: Clock | None = None, files: Files | None = None
+    ) -> None:
+        self._server = SharedServer(config, clock, files=files)
         self.broker = BrokerRole(self._server)
 
     @property

@@ -1,4 +1,4 @@
-"""What every role of a node stands on: its clock, randomness and child processes, its settings, its log
+"""What every role of a node stands on: its clock, randomness, child processes and disk, its settings, its log
 directories and the metadata.
 
 Nobody reaches around it for any of these, so that a test or a simulation can hand in its own. Timers, tasks
@@ -29,6 +29,8 @@ from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import uuid_to_text
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
+from mainstem.storage.files.files import Files
+from mainstem.storage.files.real_files import RealFiles
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +48,12 @@ class SharedServer:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         processes: Processes | None = None,
+        files: Files | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.randomness = randomness or Randomness()
         self.processes = processes or Processes()
+        self.files = files or RealFiles()
         self.node_id: int = config.get("node.id")
         self.configuration = Configuration(self.node_id, config)
         self.metadata_cache = MetadataCache(MetadataImage())
@@ -101,12 +105,13 @@ class SharedServer:
         paths = [Path(directory) for directory in self.config.log_dirs()]
         _check_distinct(self.config.log_dirs())
         try:
-            is_new = not any((path / "meta.properties").exists() for path in paths)
+            is_new = not any(self.files.exists(path / "meta.properties") for path in paths)
             return LogManager(
                 paths,
                 node_id=self.node_id,
                 now_ms=self.clock.now_ms(),
                 cluster_id=uuid_to_text(self.randomness.uuid()) if is_new else None,
+                files=self.files,
                 open_files_max=max(64, int(_raise_open_files_limit() * _HANDLES_FOR_LOGS)),
                 producer_id_expiration_ms=self.config.get("producer.id.expiration.ms"),
                 new_uuid=self.randomness.uuid,
@@ -133,6 +138,7 @@ class SharedServer:
                 config=self.config,
                 now_ms=self.clock.now_ms,
                 health=health,
+                files=self.files,
             )
         except (KafkaError, MetadataLogError) as error:
             raise StartupError(str(error)) from error

@@ -1,4 +1,4 @@
-"""What the logs of one node share: open files, pending deletions, randomness, and the directories' state.
+"""What the logs of one node share: disk, open files, pending deletions, randomness, the directories' state.
 
 No module-level state: several nodes may live in one process.
 """
@@ -15,6 +15,8 @@ from mainstem.metrics import TimeHistogram
 from mainstem.storage.errors import is_passing, storage_error
 from mainstem.storage.files.deletion import DeletionQueue
 from mainstem.storage.files.file_range import HandleCache
+from mainstem.storage.files.files import Files
+from mainstem.storage.files.real_files import RealFiles
 
 if TYPE_CHECKING:
     from mainstem.storage.log import Log
@@ -46,6 +48,7 @@ class LogEnvironment:
 
     __slots__ = (
         "deletions",
+        "files",
         "fsyncs",
         "handles",
         "monotonic_ns",
@@ -58,12 +61,14 @@ class LogEnvironment:
     def __init__(
         self,
         *,
+        files: Files | None = None,
         open_files_max: int = DEFAULT_OPEN_FILES_MAX,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
         monotonic_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:
-        self.handles = HandleCache(open_files_max)
+        self.files = files or RealFiles()
+        self.handles = HandleCache(self.files, open_files_max)
         self.deletions = DeletionQueue()
         self.fsyncs: TimeHistogram | None = None  # where somebody wants to know what they take
         self.producer_id_expiration_ms = producer_id_expiration_ms

@@ -3,13 +3,13 @@
 `run` only makes calls that drop the GIL, so it belongs into a thread; it touches no state of the log.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.errors import storage_error
 from mainstem.storage.files.checkpoints import PARTITION_METADATA, sync_path
+from mainstem.storage.files.files import Files
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.producers.producer_state import SNAPSHOT_SUFFIX
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
@@ -23,6 +23,7 @@ class FlushWork:
     """Makes the log durable up to `target`."""
 
     __slots__ = (
+        "_files",
         "_health",
         "_leader_epochs",
         "_monotonic_ns",
@@ -36,6 +37,7 @@ class FlushWork:
 
     def __init__(
         self,
+        files: Files,
         name: str,
         target: int,
         truncations: int,
@@ -45,6 +47,7 @@ class FlushWork:
         health: DirectoryHealth,
         monotonic_ns: Callable[[], int],
     ) -> None:
+        self._files = files
         self._name = name
         self.target = target
         self.truncations = truncations
@@ -62,9 +65,9 @@ class FlushWork:
             for number, segment in enumerate(self._segments):
                 self._sync_segment(segment, sealed=number < len(self._segments) - 1)
                 if number:  # who had a transaction open when it began: the segments before may go
-                    _sync_if_there(segment.path(SNAPSHOT_SUFFIX))
+                    self._sync_if_there(segment.path(SNAPSHOT_SUFFIX))
             for path in self._new_paths:
-                _sync_if_there(path)
+                self._sync_if_there(path)
             self._leader_epochs.sync()
         except OSError as error:
             self._health.fail(f"fsync of {self._name} failed: {error}")
@@ -77,15 +80,21 @@ class FlushWork:
     def _sync_segment(self, segment: Segment, *, sealed: bool) -> None:
         try:
             handle = segment.file()  # held here: the event loop may close the segment at any moment
-            os.fsync(handle.fd)
+            self._files.fsync(handle.fd)
             if sealed:
                 # The indexes of the active segment are made again after a crash; those of others are
                 # believed.
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-                    sync_path(segment.path(suffix))
-                _sync_if_there(segment.path(TXN_INDEX_SUFFIX))
+                    sync_path(self._files, segment.path(suffix))
+                self._sync_if_there(segment.path(TXN_INDEX_SUFFIX))
         except FileNotFoundError:
             pass  # retention or a truncation has removed it meanwhile
+
+    def _sync_if_there(self, path: str) -> None:
+        try:
+            sync_path(self._files, path)
+        except FileNotFoundError:
+            pass  # the partition was deleted meanwhile, and its folder renamed
 
 
 def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
@@ -100,13 +109,6 @@ def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
         if recovery_point <= log.segments.bases[0]:
             new_paths += [f"{log.directory}/{PARTITION_METADATA}", str(log.health.path)]
     return FlushWork(
-        log.name, target, log.truncations, segments, new_paths, log.leader_epochs, log.health,
-        log.environment.monotonic_ns,
+        log.environment.files, log.name, target, log.truncations, segments, new_paths, log.leader_epochs,
+        log.health, log.environment.monotonic_ns,
     )  # fmt: skip
-
-
-def _sync_if_there(path: str) -> None:
-    try:
-        sync_path(path)
-    except FileNotFoundError:
-        pass  # the partition was deleted meanwhile, and its folder renamed

@@ -13,9 +13,12 @@ from mainstem.storage.files.checkpoints import (
     CheckpointError,
     format_entries,
     parse_entries,
+    read_file,
     sync_path,
     write_atomically,
+    write_file,
 )
+from mainstem.storage.files.files import Files
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +30,10 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochCache:
     """Pairs of epoch and start offset, both strictly growing."""
 
-    __slots__ = ("_directory", "_entries", "_unsynced", "dirty")
+    __slots__ = ("_directory", "_entries", "_files", "_unsynced", "dirty")
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, files: Files, directory: str | Path) -> None:
+        self._files = files
         self._directory = str(directory)
         self._entries: list[tuple[int, int]] | None = None
         self.dirty = False
@@ -51,8 +55,7 @@ class LeaderEpochCache:
 
     def _load(self) -> list[tuple[int, int]]:
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                text = file.read()
+            text = read_file(self._files, self.path).decode(errors="replace")
         except FileNotFoundError:
             return []
         entries: list[tuple[int, int]] = []
@@ -89,12 +92,11 @@ class LeaderEpochCache:
         if self.dirty:
             lines = [f"{epoch} {offset}" for epoch, offset in self.entries]
             content = format_entries(lines)
-            if len(lines) == 1 and not os.path.exists(self.path):
+            if len(lines) == 1 and not self._files.exists(self.path):
                 # There is nothing yet that a crash could lose, and a rename less counts with many partitions.
-                with open(self.path, "wb", buffering=0) as file:
-                    file.write(content)
+                write_file(self._files, self.path, content)
             else:
-                write_atomically(self.path, content, sync=False)
+                write_atomically(self._files, self.path, content, sync=False)
             self.dirty = False
             self._unsynced = True
 
@@ -104,7 +106,7 @@ class LeaderEpochCache:
             self._unsynced = False
             try:
                 for path in (self.path, self._directory):
-                    sync_path(path)
+                    sync_path(self._files, path)
             except FileNotFoundError:
                 pass  # the partition was deleted meanwhile, and its folder renamed
 

@@ -14,6 +14,7 @@ from mainstem.storage.cleaner.recovery import is_broken_off, recover_swaps
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment, OpenOptions
 from mainstem.storage.files.checkpoints import read_partition_metadata, write_partition_metadata
 from mainstem.storage.files.deletion import remove_path
+from mainstem.storage.files.files import Files
 from mainstem.storage.log import Log
 from mainstem.storage.producers.producer_state import ProducerState, snapshot_offsets, snapshot_path
 from mainstem.storage.producers.replay import rebuild_producer_state
@@ -45,12 +46,13 @@ def open_log(
     **options: Unpack[OpenOptions],
 ) -> Log:
     """See `Log.open`. Half of a new log is not left behind: the next attempt may make it elsewhere."""
-    was_there = os.path.exists(directory)
+    environment = options.setdefault("environment", LogEnvironment())
+    was_there = environment.files.exists(directory)
     try:
         return _open_log(directory, topic, partition, topic_id, config, **options)
     except OSError:
         if not was_there:
-            remove_path(str(directory))
+            remove_path(environment.files, str(directory))
         raise
 
 
@@ -64,13 +66,14 @@ def _open_log(
 ) -> Log:
     now_ms, log_start_offset = options["now_ms"], options.get("log_start_offset", 0)
     recovery_point = options.get("recovery_point", 0)
-    environment = options.get("environment") or LogEnvironment()
+    environment = options["environment"]
+    files = environment.files
     path = str(directory)
     segments, names = _list_folder(path, environment, now_ms)
     if topic_id is not None and "partition.metadata" not in names:
-        write_partition_metadata(path, topic_id)
+        write_partition_metadata(files, path, topic_id)
     elif topic_id is None:
-        topic_id = read_partition_metadata(path)
+        topic_id = read_partition_metadata(files, path)
     state, closed_well = ProducerState(), True
     if not segments:
         # Never below what was once known, so that no offset is used twice even if somebody removed the files.
@@ -78,10 +81,10 @@ def _open_log(
         segments = [create_segment(path, end_offset, now_ms, config, environment)]
     elif options.get("clean") and _is_believable(segments, names, recovery_point):
         end_offset = recovery_point
-        state = _load_producer_state(path, names, segments, end_offset)
+        state = _load_producer_state(files, path, names, segments, end_offset)
     else:
         report = options.get("recovered") or recover_log(
-            path, recovery_point, config.index_interval_bytes, now_ms
+            files, path, recovery_point, config.index_interval_bytes, now_ms
         )
         end_offset, state = report.log_end_offset, report.producer_state
         recovery_point, closed_well = min(recovery_point, end_offset), False
@@ -98,7 +101,7 @@ def _open_log(
         log_end_offset=end_offset,
         recovery_point=recovery_point,
         producer_state=state,
-        aborted=AbortedTransactions(path, _with_transaction_index(names), synced=closed_well),
+        aborted=AbortedTransactions(files, path, _with_transaction_index(names), synced=closed_well),
         health=options.get("health") or DirectoryHealth(directory.parent),
         environment=environment,
         closed_well=closed_well,
@@ -129,17 +132,17 @@ def _list_folder(path: str, environment: LogEnvironment, now_ms: int) -> tuple[l
     try:
         segments = list_segments(path, environment.handles, now_ms, names)
     except FileNotFoundError:
-        os.makedirs(path)
+        environment.files.make_folders(path)
         return [], names
     if is_broken_off(names):
-        recover_swaps(path)
+        recover_swaps(environment.files, path)
         names.clear()
         segments = list_segments(path, environment.handles, now_ms, names)
-    _remove_leftovers(path, names)
+    _remove_leftovers(environment.files, path, names)
     return segments, names
 
 
-def _remove_leftovers(path: str, names: set[str]) -> None:
+def _remove_leftovers(files: Files, path: str, names: set[str]) -> None:
     """Remove what a crash left behind, and indexes without a log, from the folder and from `names`."""
     leftovers = [
         name
@@ -148,7 +151,7 @@ def _remove_leftovers(path: str, names: set[str]) -> None:
         or (name.endswith(_NEED_A_LOG) and name.rpartition(".")[0] + LOG_SUFFIX not in names)
     ]
     for name in leftovers:
-        remove_path(os.path.join(path, name))
+        remove_path(files, os.path.join(path, name))
         names.discard(name)
 
 
@@ -171,7 +174,7 @@ def _is_believable(segments: list[Segment], names: set[str], end_offset: int) ->
 
 
 def _load_producer_state(
-    path: str, names: set[str], segments: list[Segment], end_offset: int
+    files: Files, path: str, names: set[str], segments: list[Segment], end_offset: int
 ) -> ProducerState:
     """From the snapshots. A log that was closed well and has none had no producers to remember."""
     offsets = snapshot_offsets(names)
@@ -180,5 +183,5 @@ def _load_producer_state(
     bases = {segment.base_offset for segment in segments}
     for offset in offsets[:-1]:
         if offset not in bases:
-            remove_path(snapshot_path(path, offset))
-    return rebuild_producer_state(path, segments, end_offset)
+            remove_path(files, snapshot_path(path, offset))
+    return rebuild_producer_state(files, path, segments, end_offset)

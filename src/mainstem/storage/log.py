@@ -128,8 +128,8 @@ class Log:
         self.environment = environment
         self.health = health
         self.segments = Segments(directory, segments, config, environment)
-        self.producers = Producers(self.name, self.segments, producer_state, aborted)
-        self.leader_epochs = LeaderEpochCache(directory)
+        self.producers = Producers(environment.files, self.name, self.segments, producer_state, aborted)
+        self.leader_epochs = LeaderEpochCache(environment.files, directory)
         self.flushes = FlushSchedule(recovery_point, config, now_ms)
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset

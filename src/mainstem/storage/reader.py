@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import BatchHeader
 from mainstem.records.record import Record, RecordError, iter_records
-from mainstem.storage.files.file_range import FileRange
+from mainstem.storage.files.file_range import FileHandle, FileRange
 from mainstem.storage.results import ReadResult
 from mainstem.storage.segments.scan import CorruptSegmentError, batch_at, iter_batch_headers
 from mainstem.storage.segments.segment import Segment
@@ -83,7 +83,7 @@ def _read(log: "Log", offset: int, max_bytes: int, max_offset: int, min_one_mess
 
 
 def _first_batch_end(segment: Segment, position: int) -> tuple[int, int]:
-    _, header = next(iter_batch_headers(segment.file().fd, position, segment.size))
+    _, header = next(iter_batch_headers(segment.file(), position, segment.size))
     return position + header.size, header.next_offset
 
 
@@ -118,11 +118,11 @@ def _offset_for_timestamp(log: "Log", timestamp: int) -> tuple[int, int, int] | 
         entry = segment.time_index.floor(timestamp)
         relative = max(entry[1] if entry else 0, start_offset - segment.base_offset)
         index_entry = segment.offset_index.floor(relative)
-        fd = segment.file().fd
-        for position, header in iter_batch_headers(fd, index_entry[1] if index_entry else 0, segment.size):
+        file = segment.file()
+        for position, header in iter_batch_headers(file, index_entry[1] if index_entry else 0, segment.size):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 record = _first_record(
-                    fd, position, header, lambda r: r.timestamp >= timestamp and r.offset >= start_offset
+                    file, position, header, lambda r: r.timestamp >= timestamp and r.offset >= start_offset
                 )
                 if record is not None:
                     return record.timestamp, record.offset, header.partition_leader_epoch
@@ -135,21 +135,21 @@ def _max_timestamp_offset(log: "Log") -> tuple[int, int, int] | None:
     if timestamp < 0:
         return None
     entry = segment.offset_index.floor(segment.max_timestamp_offset - segment.base_offset)
-    fd = segment.file().fd
-    for position, header in iter_batch_headers(fd, entry[1] if entry else 0, segment.size):
+    file = segment.file()
+    for position, header in iter_batch_headers(file, entry[1] if entry else 0, segment.size):
         if header.max_timestamp == timestamp:
-            record = _first_record(fd, position, header, lambda r: r.timestamp == timestamp)
+            record = _first_record(file, position, header, lambda r: r.timestamp == timestamp)
             if record is not None:
                 return timestamp, record.offset, header.partition_leader_epoch
     return None
 
 
 def _first_record(
-    fd: int, position: int, header: BatchHeader, wanted: Callable[[Record], bool]
+    file: FileHandle, position: int, header: BatchHeader, wanted: Callable[[Record], bool]
 ) -> Record | None:
     """The first record of a batch that is wanted; the batch's first offset if its records cannot be read."""
     try:
-        for record in iter_records(batch_at(fd, position, header)):
+        for record in iter_records(batch_at(file, position, header)):
             if wanted(record):
                 return record
     except RecordError:

@@ -6,7 +6,6 @@ process of its own, and the report then given to `Log.open` as `recovered`.
 """
 
 import logging
-import os
 
 from msgspec import Struct
 
@@ -23,7 +22,8 @@ from mainstem.records.batch import (
 from mainstem.records.control import read_marker
 from mainstem.records.crc import crc32c
 from mainstem.storage.files.deletion import remove_path
-from mainstem.storage.files.file_range import HandleCache
+from mainstem.storage.files.file_range import FileHandle, HandleCache
+from mainstem.storage.files.files import Files
 from mainstem.storage.leader_epoch_cache import LeaderEpochCache
 from mainstem.storage.producers.producer_state import (
     ProducerState,
@@ -66,34 +66,33 @@ def list_segments(
 ) -> list[Segment]:
     """The segments of a folder, by their files, ascending. All file names are added to `names`."""
     segments = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = entry.name
-            if names is not None:
-                names.add(name)
-            if name.endswith(LOG_SUFFIX) and len(name) == _SEGMENT_NAME_LENGTH and name[:20].isdigit():
-                segments.append(Segment(directory, int(name[:20]), entry.stat().st_size, now_ms, cache))
+    for name in cache.files.listdir(directory):
+        if names is not None:
+            names.add(name)
+        if name.endswith(LOG_SUFFIX) and len(name) == _SEGMENT_NAME_LENGTH and name[:20].isdigit():
+            size = cache.files.stat(f"{directory}/{name}").st_size
+            segments.append(Segment(directory, int(name[:20]), size, now_ms, cache))
     segments.sort(key=lambda segment: segment.base_offset)
     return segments
 
 
 def recover_log(
-    directory: str, recovery_point: int, index_interval_bytes: int, now_ms: int
+    files: Files, directory: str, recovery_point: int, index_interval_bytes: int, now_ms: int
 ) -> RecoveryReport:
     """Check everything past the recovery point and repair it. There must be a segment."""
-    segments = list_segments(directory, HandleCache(8), now_ms)
+    segments = list_segments(directory, HandleCache(files, 8), now_ms)
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
-    _repair_indexes(directory, segments[:first], index_interval_bytes)
-    return _Recovery(directory, segments, first, index_interval_bytes).run()
+    _repair_indexes(files, directory, segments[:first], index_interval_bytes)
+    return _Recovery(files, directory, segments, first, index_interval_bytes).run()
 
 
-def _repair_indexes(directory: str, segments: list[Segment], index_interval_bytes: int) -> None:
+def _repair_indexes(files: Files, directory: str, segments: list[Segment], index_interval_bytes: int) -> None:
     """Make those indexes again that cannot be believed; the segments themselves are."""
     state: ProducerState | None = None
     for number, segment in enumerate(segments):
-        if segment.indexes_are_sane() and index_is_sane(directory, segment.base_offset):
+        if segment.indexes_are_sane() and index_is_sane(files, directory, segment.base_offset):
             state = None
             continue
         logger.warning(
@@ -103,21 +102,22 @@ def _repair_indexes(directory: str, segments: list[Segment], index_interval_byte
         )
         segment.rebuild_indexes(index_interval_bytes)
         if state is None:  # else it comes from the segment before
-            state = producer_state_at(directory, segments[: number + 1], segment.base_offset)
-        write_entries(segment.path(TXN_INDEX_SUFFIX), replay(state, segment))
+            state = producer_state_at(files, directory, segments[: number + 1], segment.base_offset)
+        write_entries(files, segment.path(TXN_INDEX_SUFFIX), replay(state, segment))
 
 
 class _Recovery:
     """The scan of the segments from `first` on."""
 
     def __init__(
-        self, directory: str, segments: list[Segment], first: int, index_interval_bytes: int
+        self, files: Files, directory: str, segments: list[Segment], first: int, index_interval_bytes: int
     ) -> None:
+        self._files = files
         self._directory = directory
         self._segments = segments
         self._first = first
         self._index_interval_bytes = index_interval_bytes
-        self._epochs = LeaderEpochCache(directory)
+        self._epochs = LeaderEpochCache(files, directory)
         self._report = RecoveryReport(segments[0].base_offset, ProducerState())
 
     def run(self) -> RecoveryReport:
@@ -127,12 +127,16 @@ class _Recovery:
         epochs = list(self._epochs.entries)
         self._epochs.truncate_from_end(start)
         self._remove_snapshots_after(start)
-        report.producer_state = rebuild_producer_state(self._directory, segments[: self._first + 1], start)
+        report.producer_state = rebuild_producer_state(
+            self._files, self._directory, segments[: self._first + 1], start
+        )
         for number in range(self._first, len(segments)):
             if number:
                 # As when it was rolled. When retention takes the segments before it, nothing else knows who
                 # had a transaction open.
-                write_snapshot(self._directory, segments[number].base_offset, report.producer_state)
+                write_snapshot(
+                    self._files, self._directory, segments[number].base_offset, report.producer_state
+                )
             if not self._scan(segments[number]):
                 self._remove_segments(segments[number + 1 :])
                 del segments[number + 1 :]
@@ -155,16 +159,16 @@ class _Recovery:
             damage = error
             self._cut(segment, error)
         segment.install_indexes(builder)
-        write_entries(segment.path(TXN_INDEX_SUFFIX), aborted)
+        write_entries(self._files, segment.path(TXN_INDEX_SUFFIX), aborted)
         return damage is None
 
     def _scan_batches(
         self, segment: Segment, builder: IndexBuilder, aborted: list[AbortedTransaction]
     ) -> None:
-        report, fd, end = self._report, segment.file().fd, segment.size
+        report, file, end = self._report, segment.file(), segment.size
         position = 0
         while position < end:
-            header = _read_batch(fd, position, end)
+            header = _read_batch(file, position, end)
             if header.base_offset < report.log_end_offset:
                 raise CorruptSegmentError(
                     position, f"offset {header.base_offset} comes after offset {report.log_end_offset - 1}"
@@ -175,7 +179,7 @@ class _Recovery:
             if header.partition_leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id != NO_PRODUCER_ID:
-                marker = read_marker(batch_at(fd, position, header)) if header.is_control else None
+                marker = read_marker(batch_at(file, position, header)) if header.is_control else None
                 ended = report.producer_state.record(header, marker)
                 if ended is not None:
                     aborted.append(ended)
@@ -190,8 +194,8 @@ class _Recovery:
             extra=about(folder=self._directory, offset=self._report.log_end_offset, cause=error.reason),
         )  # fmt: skip
         handle = segment.file()
-        os.ftruncate(handle.fd, error.position)
-        os.fsync(handle.fd)
+        self._files.ftruncate(handle.fd, error.position)
+        self._files.fsync(handle.fd)
         segment.size = error.position
 
     def _remove_segments(self, segments: list[Segment]) -> None:
@@ -204,17 +208,17 @@ class _Recovery:
             )  # fmt: skip
             segment.close()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, LOG_SUFFIX):
-                remove_path(segment.path(suffix))
+                remove_path(self._files, segment.path(suffix))
 
     def _remove_snapshots_after(self, offset: int) -> None:
-        for snapshot in snapshot_offsets(os.listdir(self._directory)):
+        for snapshot in snapshot_offsets(self._files.listdir(self._directory)):
             if snapshot > offset:
-                remove_path(snapshot_path(self._directory, snapshot))
+                remove_path(self._files, snapshot_path(self._directory, snapshot))
 
 
-def _read_batch(fd: int, position: int, end: int) -> BatchHeader:
+def _read_batch(file: FileHandle, position: int, end: int) -> BatchHeader:
     """The header of the batch at `position`, its length and CRC checked."""
-    chunk = os.pread(fd, min(_CHUNK_BYTES, end - position), position)
+    chunk = file.files.pread(file.fd, min(_CHUNK_BYTES, end - position), position)
     if len(chunk) < HEADER_SIZE:
         raise CorruptSegmentError(position, "a batch header is cut off")
     header = BatchHeader._make(HEADER.unpack_from(chunk))
@@ -229,7 +233,7 @@ def _read_batch(fd: int, position: int, end: int) -> BatchHeader:
     crc = crc32c(memoryview(chunk)[ATTRIBUTES_POSITION : header.size])
     at = position + len(chunk)
     while at < position + header.size:
-        chunk = os.pread(fd, min(_CHUNK_BYTES, position + header.size - at), at)
+        chunk = file.files.pread(file.fd, min(_CHUNK_BYTES, position + header.size - at), at)
         if not chunk:
             raise CorruptSegmentError(position, "a batch is cut off")
         crc = crc32c(chunk, crc)

@@ -19,6 +19,8 @@ from mainstem.broker.broker_role import BrokerRole
 from mainstem.broker.errors import StartupError
 from mainstem.broker.node import Node
 from mainstem.config import ConfigError, resolve
+from mainstem.storage.files.files import Files
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing.errors import BrokerError
 from mainstem.testing.settings import SettingValue, setting_texts
 
@@ -33,12 +35,14 @@ class InProcessBroker:
         data_dir: str | os.PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        files: Files | None = None,
     ) -> None:
         self._settings = setting_texts(config)
         self._given_data_dir = Path(data_dir) if data_dir is not None else None
         self._temporary: Path | None = None
         self._host = host
         self._port = port
+        self.files = files or RealFiles()
         self._node: Node | None = None
 
     async def __aenter__(self) -> Self:
@@ -86,7 +90,7 @@ class InProcessBroker:
         } | self._settings
         try:
             broker_config, _warnings = resolve({}, settings)
-            node = Node(broker_config)
+            node = Node(broker_config, files=self.files)
             await node.start()
         except (ConfigError, StartupError) as error:
             await self.close()

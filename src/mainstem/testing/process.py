@@ -23,6 +23,7 @@ from mainstem.testing.errors import BrokerError
 from mainstem.testing.settings import SettingValue, setting_texts
 
 if TYPE_CHECKING:
+    from mainstem.storage.files.files import Files
     from mainstem.testing.in_process import InProcessBroker
 
 READY_PREFIX = "mainstem ready "
@@ -62,11 +63,12 @@ class Broker:
         data_dir: str | os.PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        files: Files | None = None,
     ) -> InProcessBroker:
         """A broker inside the running event loop: `async with Broker.in_process() as broker`."""
         from mainstem.testing.in_process import InProcessBroker
 
-        return InProcessBroker(config, data_dir=data_dir, host=host, port=port)
+        return InProcessBroker(config, data_dir=data_dir, host=host, port=port, files=files)
 
     def __enter__(self) -> Self:
         return self.start()

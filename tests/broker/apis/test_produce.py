@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from tests.broker.harness import (
     values_of,
     waiting_fetches,
 )
+from tests.support.failing_files import FailingFiles
 
 FLUSH_EACH = {"flush.messages": "1"}
 
@@ -39,32 +41,31 @@ FLUSH_EACH = {"flush.messages": "1"}
 class Disk:
     """Holds back fsync in the broker's threads until a test lets it go on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.open = threading.Event()
         self.open.set()
         self.waiting = 0
         self.error: OSError | None = None
-        fsync = os.fsync
 
-        def slow(fd: int) -> None:
-            self.waiting += 1
-            self.open.wait(30)
-            self.waiting -= 1
-            if self.error is not None:
-                raise self.error
-            fsync(fd)
-
-        monkeypatch.setattr(os, "fsync", slow)
+    def fsync(self, fd: int) -> None:
+        self.waiting += 1
+        self.open.wait(30)
+        self.waiting -= 1
+        if self.error is not None:
+            raise self.error
+        os.fsync(fd)
 
     async def is_awaited(self) -> None:
         await eventually(lambda: self.waiting > 0, "an fsync is under way")
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Any:
-    disk = Disk(monkeypatch)
-    yield disk
-    disk.open.set()
+def disk(broker: InProcessBroker) -> Iterator[Disk]:
+    disk = Disk()
+    assert isinstance(broker.files, FailingFiles)
+    with broker.files.exchanged(fsync=disk.fsync):
+        yield disk
+        disk.open.set()
 
 
 @pytest.mark.parametrize("version", range(3, 14))

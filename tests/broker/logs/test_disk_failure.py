@@ -1,30 +1,22 @@
 """A disk that is full or broken, as clients see it: clear errors, reading goes on, and a way back."""
 
 import errno
-from typing import Any
-
-import pytest
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import create_topic, fetch, produce, values_of
+from tests.support.failing_files import FailingFiles
 
 
-def full_disk(*_: Any) -> int:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-async def test_a_full_disk_is_a_storage_error_and_passes(
-    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = await connect(await make_broker())
+async def test_a_full_disk_is_a_storage_error_and_passes(make_broker: MakeBroker, connect: Connect) -> None:
+    files = FailingFiles()
+    client = await connect(await make_broker(files=files))
     topic = await create_topic(client)
     for offset in range(3):  # so that the producer goes the short way
         assert (await produce(client, topic, b"v")).base_offset == offset
-    with monkeypatch.context() as full:
-        full.setattr("mainstem.storage.segments.segment._pwrite", full_disk)
+    with files.failing("pwrite", error=OSError(errno.ENOSPC, "No space left on device")):
         for _ in range(3):
             refused = await produce(client, topic, b"v")
             assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -52,17 +44,13 @@ async def test_a_directory_that_went_offline_is_told_to_everybody(
 
 
 async def test_an_fsync_that_fails_answers_its_waiters_and_takes_the_directory_offline(
-    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    make_broker: MakeBroker, connect: Connect
 ) -> None:
-    broker = await make_broker()
+    files = FailingFiles()
+    broker = await make_broker(files=files)
     client = await connect(broker)
     topic = await create_topic(client, configs={"flush.messages": "1"})
-
-    def broken(_: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with monkeypatch.context() as failing:
-        failing.setattr("os.fsync", broken)
+    with files.failing("fsync", error=OSError(errno.EIO, "Input/output error")):
         refused = await produce(client, topic, b"v")
     assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (await produce(client, topic, b"v")).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing import Broker
 from tests.support.clients import Message, read_confluent, write_confluent
 from tests.support.target import Target
@@ -57,7 +58,9 @@ def _await_clean(target: Target, topic: str, partition: int = 0) -> int:
     folder = target.log_dir / f"{topic}-{partition}"
 
     def is_clean() -> bool:
-        return read_offsets(target.log_dir / CLEANER_OFFSETS).get((topic, partition)) == _active(folder)
+        return read_offsets(RealFiles(), target.log_dir / CLEANER_OFFSETS).get((topic, partition)) == _active(
+            folder
+        )
 
     _await(is_clean, f"{topic} to be cleaned")
     return _active(folder)

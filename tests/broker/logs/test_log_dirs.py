@@ -20,6 +20,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import iter_headers
 from mainstem.records.record import Record, build_batch, iter_records
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.apis.test_administration import BROKER, SET, delete
@@ -316,7 +317,7 @@ async def test_a_partition_moves_while_it_is_compacted(
     assert broker.node.cleaner.uncleanable == {}
     assert broker.node.log_manager.online_dirs == broker.node.log_manager.dirs
     await broker.restart()
-    assert read_offsets(tmp_path / "one" / CLEANER_OFFSETS) == {}
+    assert read_offsets(RealFiles(), tmp_path / "one" / CLEANER_OFFSETS) == {}
     client = await connect(broker)
     found: dict[bytes | None, bytes | None] = {}
     offset = 0

@@ -20,6 +20,7 @@ from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, delete_topic, eventually, produce
 from tests.broker.scraping import ask, metrics_port, scrape
+from tests.support.failing_files import FailingFiles
 
 METRICS = {"mainstem.metrics.port": 0}
 
@@ -174,21 +175,20 @@ async def test_a_topic_that_is_made_anew_under_its_name_begins_empty(
 
 
 async def test_a_folder_that_cannot_be_removed_keeps_no_topic_alive(
-    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_broker: MakeBroker, connect: Connect, tmp_path: Path
 ) -> None:
     dirs = f"{tmp_path / 'one'},{tmp_path / 'two'}"
-    broker = await make_broker({"log.dirs": dirs}, data_dir=tmp_path / "one")
+    files = FailingFiles()
+    broker = await make_broker({"log.dirs": dirs}, data_dir=tmp_path / "one", files=files)
     client = await connect(broker)
     topic = await create_topic(client, partitions=4)
-    rename = os.rename
 
     def broken(source: str, target: str) -> None:
         if "/two/" in str(source):
             raise OSError(errno.EIO, "Input/output error")
-        rename(source, target)
+        os.rename(source, target)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", broken)
+    with files.exchanged(rename=broken):
         await delete_topic(client, topic)
     assert list(broker.node.replicas.all()) == []
     again = await create_topic(client, topic.name)

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,13 @@ from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import MetadataRecord, TopicRecord
 from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.storage.files.files import Files
+from tests.support.failing_files import FailingFiles
 
 DIRECTORY_ID = b"\x33" * 16
 
 
-def open_log(directory: Path) -> MetadataLog:
+def open_log(directory: Path, files: Files | None = None) -> MetadataLog:
     return MetadataLog.open(
         directory,
         node_id=1,
@@ -26,6 +27,7 @@ def open_log(directory: Path) -> MetadataLog:
         cluster_id="c",
         config=BrokerConfig(),
         now_ms=lambda: 5,
+        files=files,
     )
 
 
@@ -123,21 +125,16 @@ def test_a_node_does_not_begin_with_a_publisher_that_fails(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_who_waits_for_what_cannot_be_written_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_fd: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
+def test_who_waits_for_what_cannot_be_written_is_told_so(tmp_path: Path) -> None:
     async def main() -> None:
-        log = open_log(tmp_path)
+        files = FailingFiles()
+        log = open_log(tmp_path, files=files)
         told: list[tuple[str, list[str]]] = []
         loader = MetadataLoader(asyncio.get_running_loop(), log)
         await loader.begin([Publisher("slow", told, turns=50)])
         committed = log.append(topic("one")).offset
         await log.idle()
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", broken)
+        with files.failing("fsync", error=OSError(errno.EIO, "Input/output error")):
             lost = log.append(topic("two")).offset
             results = await asyncio.gather(
                 loader.applied(committed), loader.applied(lost), return_exceptions=True

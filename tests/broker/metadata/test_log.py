@@ -30,6 +30,8 @@ from mainstem.cluster.topics_delta import ReplayError
 from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.record import Record, build_batch
+from mainstem.storage.files.files import Files
+from tests.support.failing_files import FailingFiles
 
 DIRECTORY_ID = b"\x33" * 16
 FOLDER = "__cluster_metadata-0"
@@ -51,6 +53,7 @@ def open_log(
     *,
     now_ms: Time | None = None,
     endpoints: Iterable[tuple[str, str, int]] = (),
+    files: Files | None = None,
 ) -> MetadataLog:
     return MetadataLog.open(
         directory,
@@ -60,6 +63,7 @@ def open_log(
         config=BrokerConfig(settings or {}),
         now_ms=now_ms or Time(),
         voter_endpoints=list(endpoints),
+        files=files,
     )
 
 
@@ -405,27 +409,24 @@ class Told:
         self.errors.append(error.code)
 
 
-def test_changes_that_come_together_share_fsyncs_and_are_told_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = open_log(tmp_path)
+def test_changes_that_come_together_share_fsyncs_and_are_told_in_order(tmp_path: Path) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
     told = Told(log)
     synced = []
-    fsync = os.fsync
 
     def counted(fd: int) -> None:
         assert told.committed_topics == [], "told before it is durable"
         synced.append(fd)
-        fsync(fd)
-
-    monkeypatch.setattr(os, "fsync", counted)
+        os.fsync(fd)
 
     async def many() -> None:
         for number in range(50):
             log.append(topic(number))
         await log.idle()
 
-    asyncio.run(many())
+    with files.exchanged(fsync=counted):
+        asyncio.run(many())
     assert told.committed_topics == [f"topic-{number}" for number in range(50)]
     assert 0 < len(synced) < 5
     log.close()
@@ -445,23 +446,18 @@ def test_what_is_written_can_be_decided_on_before_it_is_durable(tmp_path: Path) 
     log.close()
 
 
-def test_after_a_failed_fsync_nothing_is_committed_or_written_until_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = open_log(tmp_path)
+def test_after_a_failed_fsync_nothing_is_committed_or_written_until_a_restart(tmp_path: Path) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, files=files)
     told = Told(log)
     before = log.image
-
-    def broken(_fd: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
 
     async def fail() -> None:
         log.append(topic(1))
         log.append(topic(2))
         await log.idle()
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", broken)
+    with files.failing("fsync", error=OSError(errno.EIO, "Input/output error")):
         asyncio.run(fail())
     assert told.errors == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert told.committed_topics == []

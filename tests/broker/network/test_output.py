@@ -14,6 +14,7 @@ from mainstem.broker.network import output as output_module
 from mainstem.broker.network.output import Chunk, EndOfPass, OutputQueue
 from mainstem.broker.network.transport import PlainTransport
 from mainstem.storage.files.file_range import FileHandle, FileRange
+from mainstem.storage.files.real_files import RealFiles
 
 
 class Wire:
@@ -64,7 +65,7 @@ def wire(runner: asyncio.Runner) -> Iterator[Wire]:
 
 def file_range(path: Path, data: bytes, skip: int = 0) -> FileRange:
     path.write_bytes(bytes(skip) + data + b"not this")
-    return FileRange(FileHandle(os.open(path, os.O_RDONLY)), skip, len(data))
+    return FileRange(FileHandle(RealFiles(), os.open(path, os.O_RDONLY)), skip, len(data))
 
 
 async def test_bytes_and_ranges_leave_in_order_through_a_narrow_socket(wire: Wire, tmp_path: Path) -> None:

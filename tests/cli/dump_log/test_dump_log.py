@@ -15,6 +15,7 @@ from mainstem.records.compression import Codec
 from mainstem.records.control import ControlType
 from mainstem.records.record import Record, build_batch
 from mainstem.storage.files.checkpoints import RECOVERY_POINTS, write_offsets, write_partition_metadata
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.producers.producer_state import ProducerState, write_snapshot
 from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
 from tests.cli.command import run_command
@@ -118,8 +119,8 @@ def test_the_small_files_of_a_folder(segment: Path) -> None:
     (folder / "00000000000000000100.timeindex").write_bytes(TIME_ENTRY.pack(TIME_MS, 5))
     state = ProducerState()
     state.record(read_header(segment.read_bytes()))
-    write_snapshot(str(folder), 2, state)
-    write_partition_metadata(folder, bytes(range(16)))
+    write_snapshot(RealFiles(), str(folder), 2, state)
+    write_partition_metadata(RealFiles(), folder, bytes(range(16)))
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n3 2\n")
     by_type = {str(entry["type"]): entry for entry in entries(folder)}
     assert (by_type["index"]["offset"], by_type["index"]["position"]) == (105, 4096)
@@ -131,7 +132,7 @@ def test_the_small_files_of_a_folder(segment: Path) -> None:
 
 def test_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / RECOVERY_POINTS
-    write_offsets(path, {("orders", 3): 42})
+    write_offsets(RealFiles(), path, {("orders", 3): 42})
     assert entries(path) == [
         {"file": str(path), "type": "checkpoint", "topic": "orders", "partition": 3, "offset": 42}
     ]

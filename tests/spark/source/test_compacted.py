@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing import Broker
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(400)]
@@ -41,7 +42,7 @@ def _await_clean(folder: Path) -> int:
     deadline = time.monotonic() + _SECONDS_MAX
     while True:
         active = max(int(path.stem) for path in (folder / "prices-0").glob("*.log"))
-        if read_offsets(folder / CLEANER_OFFSETS).get(("prices", 0)) == active:
+        if read_offsets(RealFiles(), folder / CLEANER_OFFSETS).get(("prices", 0)) == active:
             return active
         assert time.monotonic() < deadline, "the topic was not cleaned"
         time.sleep(0.05)

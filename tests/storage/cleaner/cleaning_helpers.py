@@ -9,6 +9,7 @@ from mainstem.storage.cleaner.cleaning import Cleaning
 from mainstem.storage.cleaner.jobs import CleanedGroup, Finished, Job, Limits, job_for, read_job, to_line
 from mainstem.storage.cleaner.selection import examine
 from mainstem.storage.cleaner.swap import install, prepare, settle
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 from tests.storage.log_helpers import NOW_MS
 
@@ -24,14 +25,14 @@ def job_of(log: Log, checkpoint: int | None = None, *, now_ms: int = NOW_MS, lim
 def swap(log: Log, group: CleanedGroup, now_ms: int = NOW_MS) -> None:
     number = log.segments.bases.index(group.bases[0])
     sizes = [segment.size for segment in log.segments.in_order[number : number + len(group.bases)]]
-    prepare(log.directory, group, sizes)
+    prepare(RealFiles(), log.directory, group, sizes)
     install(log, group, now_ms)
-    settle(log.directory, group.bases[0])
+    settle(RealFiles(), log.directory, group.bases[0])
 
 
 def clean(log: Log, checkpoint: int | None = None, **options: Any) -> Finished:
     """Clean a log; `end_offset` of the answer is the checkpoint for the next time."""
-    return Cleaning(job_of(log, checkpoint, **options), lambda group: swap(log, group)).run()
+    return Cleaning(RealFiles(), job_of(log, checkpoint, **options), lambda group: swap(log, group)).run()
 
 
 def records_of(log: Log) -> list[Record]:

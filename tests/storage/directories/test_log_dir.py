@@ -9,6 +9,7 @@ import pytest
 
 from mainstem.storage.directories.log_dir import DELETE_SUFFIX, LogDir, retired_folder_name
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
+from mainstem.storage.files.real_files import RealFiles
 from tests.storage.log_helpers import NOW_MS
 
 
@@ -17,18 +18,19 @@ def new_uuid() -> bytes:
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
-    first = LogDir(tmp_path / "data")
+    first = LogDir(RealFiles(), tmp_path / "data")
     with pytest.raises(LogDirInUseError, match="in use"):
-        LogDir(tmp_path / "data")
+        LogDir(RealFiles(), tmp_path / "data")
     first.release()
-    LogDir(tmp_path / "data").release()
+    LogDir(RealFiles(), tmp_path / "data").release()
 
 
 def test_another_process_is_kept_out_too(tmp_path: Path) -> None:
-    owner = LogDir(tmp_path)
+    owner = LogDir(RealFiles(), tmp_path)
     program = (
         "import sys; from pathlib import Path; from mainstem.storage.directories.log_dir import LogDir\n"
-        "LogDir(Path(sys.argv[1]))"
+        "from mainstem.storage.files.real_files import RealFiles\n"
+        "LogDir(RealFiles(), Path(sys.argv[1]))"
     )
     other = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
@@ -41,11 +43,11 @@ def test_another_process_is_kept_out_too(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogDirInvalidError, match="cannot use log directory"):
-        LogDir(tmp_path / "file" / "data")
+        LogDir(RealFiles(), tmp_path / "file" / "data")
 
 
 def test_a_new_directory_is_given_an_identity_that_stays(tmp_path: Path) -> None:
-    log_dir = LogDir(tmp_path)
+    log_dir = LogDir(RealFiles(), tmp_path)
     with pytest.raises(LogDirInvalidError, match="no cluster id"):
         log_dir.identify(1, None, new_uuid, NOW_MS)
     meta = log_dir.identify(1, "cluster", new_uuid, NOW_MS)
@@ -59,7 +61,7 @@ def test_a_new_directory_is_given_an_identity_that_stays(tmp_path: Path) -> None
 
 
 def test_folders_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log_dir = LogDir(tmp_path)
+    log_dir = LogDir(RealFiles(), tmp_path)
     unique = "0123456789abcdef" * 2
     for name in (
         "orders-0",
@@ -83,10 +85,10 @@ def test_folders_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture
 
 
 def test_a_directory_that_is_taken_away_or_replaced_is_offline(tmp_path: Path) -> None:
-    there, gone, replaced = (LogDir(tmp_path / name) for name in ("there", "gone", "replaced"))
+    there, gone, replaced = (LogDir(RealFiles(), tmp_path / name) for name in ("there", "gone", "replaced"))
     shutil.rmtree(gone.path)
     replaced.path.rename(tmp_path / "aside")
-    LogDir(replaced.path).release()
+    LogDir(RealFiles(), replaced.path).release()
     for log_dir in (there, gone, replaced):
         log_dir.check_identity()
         log_dir.release()
@@ -102,7 +104,7 @@ def test_names_of_deleted_folders_fit_the_file_system() -> None:
 
 
 def test_a_damaged_checkpoint_counts_as_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log_dir = LogDir(tmp_path)
+    log_dir = LogDir(RealFiles(), tmp_path)
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n7\nt 0 1\n")
     assert log_dir.recovery_points() == {}
     assert "damaged checkpoint" in caplog.text

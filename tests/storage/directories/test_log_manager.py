@@ -13,6 +13,7 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.files.deletion import remove_path
+from mainstem.storage.files.real_files import RealFiles
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, read_batches
 
 HOUR_MS = 3_600_000
@@ -151,7 +152,7 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> N
     deletions = logs.environment.deletions
     assert deletions.take_due(NOW_MS + 59_999, 10) == []
     for path in deletions.take_due(NOW_MS + 60_000, 10):
-        remove_path(path)
+        remove_path(RealFiles(), path)
     assert not folder.exists()
     logs.close()
 
@@ -164,7 +165,7 @@ def test_a_deletion_goes_on_after_a_restart(tmp_path: Path) -> None:
     logs = loaded(tmp_path)
     assert len(logs) == 0
     for path in logs.environment.deletions.take_due(NOW_MS, 10):
-        remove_path(path)
+        remove_path(RealFiles(), path)
     assert not any(path.is_dir() for path in tmp_path.iterdir())
     logs.close()
 

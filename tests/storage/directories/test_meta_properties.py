@@ -10,13 +10,14 @@ from mainstem.storage.directories.meta_properties import (
     write_meta_properties,
 )
 from mainstem.storage.errors import LogDirInvalidError
+from mainstem.storage.files.real_files import RealFiles
 
 DIRECTORY_ID = bytes.fromhex("ee44fec101f51fa4926c73ac81c64caf")
 
 
 def test_it_is_written_as_kafka_does(tmp_path: Path) -> None:
     properties = MetaProperties("AlKxlZMJRoWWnhalSy5pSw", 1, DIRECTORY_ID)
-    write_meta_properties(tmp_path, properties, 1_794_768_373_000)
+    write_meta_properties(RealFiles(), tmp_path, properties, 1_794_768_373_000)
     assert (tmp_path / "meta.properties").read_text().splitlines() == [
         "#",
         "#Sun Nov 15 18:46:13 UTC 2026",
@@ -25,11 +26,11 @@ def test_it_is_written_as_kafka_does(tmp_path: Path) -> None:
         "version=1",
         "cluster.id=AlKxlZMJRoWWnhalSy5pSw",
     ]
-    assert read_meta_properties(tmp_path) == properties
+    assert read_meta_properties(RealFiles(), tmp_path) == properties
 
 
 def test_no_file_is_no_identity(tmp_path: Path) -> None:
-    assert read_meta_properties(tmp_path) is None
+    assert read_meta_properties(RealFiles(), tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -45,4 +46,4 @@ def test_no_file_is_no_identity(tmp_path: Path) -> None:
 def test_what_is_not_version_one_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(LogDirInvalidError, match=r"meta\.properties"):
-        read_meta_properties(tmp_path)
+        read_meta_properties(RealFiles(), tmp_path)

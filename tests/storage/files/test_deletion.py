@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mainstem.storage.files.deletion import DeletionQueue, remove_path
+from mainstem.storage.files.real_files import RealFiles
 
 
 def test_paths_are_due_in_their_order_and_in_portions() -> None:
@@ -22,7 +23,7 @@ def test_files_and_folders_are_removed_and_missing_ones_do_not_matter(tmp_path: 
     (tmp_path / "folder" / "inner" / "file").write_text("x")
     (tmp_path / "file").write_text("x")
     for name in ("folder", "file", "missing"):
-        remove_path(str(tmp_path / name))
+        remove_path(RealFiles(), str(tmp_path / name))
     assert list(tmp_path.iterdir()) == []
 
 

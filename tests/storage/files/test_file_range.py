@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.storage.files.file_range import FileHandle, FileRange, HandleCache
+from mainstem.storage.files.real_files import RealFiles
 
 
 class Owner:
@@ -24,7 +25,7 @@ def is_open(fd: int) -> bool:
 
 
 def test_the_cache_keeps_at_most_its_limit_open(tmp_path: Path) -> None:
-    cache = HandleCache(3)
+    cache = HandleCache(RealFiles(), 3)
     owners = [Owner(tmp_path / str(i)) for i in range(10)]
     for owner in owners:
         cache.open(owner, owner.path)
@@ -33,7 +34,7 @@ def test_the_cache_keeps_at_most_its_limit_open(tmp_path: Path) -> None:
 
 
 def test_a_file_in_use_gets_a_second_chance(tmp_path: Path) -> None:
-    cache = HandleCache(3)
+    cache = HandleCache(RealFiles(), 3)
     busy, *others = [Owner(tmp_path / str(i)) for i in range(8)]
     cache.open(busy, busy.path)
     for owner in others:
@@ -43,7 +44,7 @@ def test_a_file_in_use_gets_a_second_chance(tmp_path: Path) -> None:
 
 
 def test_a_range_outlives_its_owner_and_its_file(tmp_path: Path) -> None:
-    cache = HandleCache(1)
+    cache = HandleCache(RealFiles(), 1)
     owner = Owner(tmp_path / "a")
     piece = FileRange(cache.open(owner, owner.path), 2, 5)
     fd = piece.fileno()
@@ -57,8 +58,8 @@ def test_a_range_outlives_its_owner_and_its_file(tmp_path: Path) -> None:
 
 
 def test_opening_twice_gives_the_same_handle(tmp_path: Path) -> None:
-    cache = HandleCache(2)
+    cache = HandleCache(RealFiles(), 2)
     owner = Owner(tmp_path / "a")
     assert cache.open(owner, owner.path) is cache.open(owner, owner.path)
     with pytest.raises(ValueError, match="one file"):
-        HandleCache(0)
+        HandleCache(RealFiles(), 0)

@@ -5,6 +5,7 @@ import pytest
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader
 from mainstem.records.control import EndTxnMarker
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.producers.producer_state import (
     BatchMetadata,
     ProducerState,
@@ -137,13 +138,13 @@ def test_a_damaged_snapshot_is_refused(position: int) -> None:
 
 def test_snapshots_are_files_named_after_their_offset(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("t-0")
-    write_snapshot(str(directory), 3000, state_of(header(2995, 10, 5)))
+    write_snapshot(RealFiles(), str(directory), 3000, state_of(header(2995, 10, 5)))
     names = [path.name for path in directory.iterdir()]
     assert names == ["00000000000000003000.snapshot"]
     assert snapshot_offsets([*names, "x.snapshot", "00000000000000000007.log"]) == [3000]
-    loaded = load_snapshot(str(directory), 3000)
+    loaded = load_snapshot(RealFiles(), str(directory), 3000)
     assert loaded is not None
     assert check(loaded, 0, 10, 14) == (10, 14, 2999, 4, 1000)
-    assert load_snapshot(str(directory), 4) is None
+    assert load_snapshot(RealFiles(), str(directory), 4) is None
     (directory / names[0]).write_bytes(b"nonsense")
-    assert load_snapshot(str(directory), 3000) is None
+    assert load_snapshot(RealFiles(), str(directory), 3000) is None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.producers.transaction_index import (
     AbortedTransaction,
     AbortedTransactions,
@@ -22,7 +23,7 @@ def name(base: int) -> str:
 @pytest.fixture
 def aborted(tmp_path: Path) -> AbortedTransactions:
     """Two segments. Producer 2 was open from before 1 began until after it had ended."""
-    index = AbortedTransactions(str(tmp_path))
+    index = AbortedTransactions(RealFiles(), str(tmp_path))
     index.add(0, AbortedTransaction(1, 10, 20, 5))
     index.add(0, AbortedTransaction(2, 5, 30, 31))
     index.add(100, AbortedTransaction(3, 40, 110, 111))
@@ -31,13 +32,13 @@ def aborted(tmp_path: Path) -> AbortedTransactions:
 
 
 def test_an_entry_is_as_kafka_writes_it(tmp_path: Path) -> None:
-    index = AbortedTransactions(str(tmp_path))
+    index = AbortedTransactions(RealFiles(), str(tmp_path))
     index.add(0, AbortedTransaction(5, 1, 3, 4))
     assert (tmp_path / name(0)).read_bytes() == KAFKAS_ENTRY
 
 
 def test_no_file_is_made_before_there_is_something_to_write(tmp_path: Path) -> None:
-    index = AbortedTransactions(str(tmp_path))
+    index = AbortedTransactions(RealFiles(), str(tmp_path))
     assert not index
     assert index.find(0, 100) == []
     assert list(tmp_path.iterdir()) == []
@@ -66,11 +67,11 @@ def test_what_overlaps_is_found_across_segments(
 
 
 def test_many_entries_are_read_page_by_page(tmp_path: Path) -> None:
-    index = AbortedTransactions(str(tmp_path))
+    index = AbortedTransactions(RealFiles(), str(tmp_path))
     for number in range(500):
         index.add(0, AbortedTransaction(number, number * 10, number * 10 + 9, number * 10 + 10))
     assert index.find(1234, 3210) == [(number, number * 10) for number in range(123, 321)]
-    again = AbortedTransactions(str(tmp_path), [0])
+    again = AbortedTransactions(RealFiles(), str(tmp_path), [0])
     assert again.find(4990, 5000) == [(499, 4990)]
 
 
@@ -83,7 +84,7 @@ def test_cutting_removes_the_markers_behind_the_cut(aborted: AbortedTransactions
     aborted.truncate(30)
     assert aborted.find(0, 1000) == [(1, 10)]
     aborted.add(0, AbortedTransaction(7, 21, 25, 26))
-    assert AbortedTransactions(str(tmp_path), [0]).find(0, 1000) == [(1, 10), (7, 21)]
+    assert AbortedTransactions(RealFiles(), str(tmp_path), [0]).find(0, 1000) == [(1, 10), (7, 21)]
 
 
 def test_a_segment_that_is_gone_takes_its_entries_with_it(aborted: AbortedTransactions) -> None:
@@ -114,9 +115,9 @@ def test_what_was_written_is_named_for_the_next_fsync_once(
 def test_a_damaged_file_is_noticed(aborted: AbortedTransactions, tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / name(100)
     path.write_bytes(damage(path.read_bytes()))
-    assert index_is_sane(str(tmp_path), 0)
-    assert not index_is_sane(str(tmp_path), 100)
-    assert index_is_sane(str(tmp_path), 200), "a segment needs no index"
+    assert index_is_sane(RealFiles(), str(tmp_path), 0)
+    assert not index_is_sane(RealFiles(), str(tmp_path), 100)
+    assert index_is_sane(RealFiles(), str(tmp_path), 200), "a segment needs no index"
     with pytest.raises(CorruptIndexError) as damaged:
-        AbortedTransactions(str(tmp_path), [0, 100]).find(0, 1000)
+        AbortedTransactions(RealFiles(), str(tmp_path), [0, 100]).find(0, 1000)
     assert damaged.value.base_offset == 100

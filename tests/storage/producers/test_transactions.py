@@ -1,5 +1,6 @@
 """Transactions in a log: who may begin and end one, what is stable, what was aborted, and what survives."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from mainstem.records.batch import TRANSACTIONAL_MASK
 from mainstem.storage.log import Log, Origin
 from tests.storage.log_helpers import NOW_MS, append, batch, files, idempotent, open_log, read_batches
 from tests.storage.transaction_helpers import append_in_transaction, end, read_committed
+from tests.support.failing_files import FailingFiles
 
 
 @pytest.fixture
@@ -276,24 +278,23 @@ def test_an_abort_that_cannot_be_indexed_did_not_happen(tmp_path: Path) -> None:
     assert stable(log) == 0
 
 
-def test_a_marker_that_cannot_be_written_leaves_no_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = open_log(tmp_path)
+def test_a_marker_that_cannot_be_written_leaves_no_entry(tmp_path: Path) -> None:
+    disk = FailingFiles()
+    log = open_log(tmp_path, files=disk)
     append_in_transaction(log, 1)
-    with monkeypatch.context() as full:
-        full.setattr("mainstem.storage.segments.segment._pwrite", _no_room)
-        with pytest.raises(KafkaError) as refused:
-            end(log, 1, commit=False)
+
+    def full(fd: int, data: memoryview, position: int) -> int:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(".log"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.pwrite(fd, data, position)
+
+    with disk.exchanged(pwrite=full), pytest.raises(KafkaError) as refused:
+        end(log, 1, commit=False)
     assert code_of(refused) is ErrorCode.KAFKA_STORAGE_ERROR
     assert files(log, ".txnindex") == []
     assert stable(log) == 0
     end(log, 1, commit=False)
     assert log.aborted_transactions(0, 2) == [(1, 0)]
-
-
-def _no_room(*_: object) -> int:
-    raise OSError(28, "No space left on device")
 
 
 def test_a_follower_indexes_what_its_leader_aborted(tmp_path: Path) -> None:
@@ -433,23 +434,32 @@ def test_retention_takes_the_index_with_its_segment(tmp_path: Path) -> None:
     assert log.aborted_transactions(4, 5) == [(2, 1)], "the rest of it is still there to be left out"
 
 
-def test_a_flush_makes_the_index_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = open_log(tmp_path)
+class SyncedPaths(FailingFiles):
+    """A disk that notes what is synced."""
+
+    def __init__(self) -> None:
+        super().__init__(fsync=self._note)
+        self.paths: list[str] = []
+
+    def _note(self, fd: int) -> None:
+        self.paths.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+
+def test_a_flush_makes_the_index_durable(tmp_path: Path) -> None:
+    synced = SyncedPaths()
+    log = open_log(tmp_path, files=synced)
     append_in_transaction(log, 1)
     end(log, 1, commit=False)
-    synced: list[str] = []
-    monkeypatch.setattr("mainstem.storage.flush.sync_path", lambda path: synced.append(str(path)))
     log.flush()
-    assert str(files(log, ".txnindex")[0]) in synced
+    assert str(files(log, ".txnindex")[0]) in synced.paths
 
 
-def test_a_clean_close_makes_the_producers_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = open_log(tmp_path)
+def test_a_clean_close_makes_the_producers_durable(tmp_path: Path) -> None:
+    synced = SyncedPaths()
+    log = open_log(tmp_path, files=synced)
     append_in_transaction(log, 1)
-    synced: list[str] = []
-    monkeypatch.setattr("mainstem.storage.flush.sync_path", lambda path: synced.append(str(path)))
     log.close()
-    assert {str(files(log, ".snapshot")[0]), log.directory} <= set(synced)
+    assert {str(files(log, ".snapshot")[0]), log.directory} <= set(synced.paths)
 
 
 def test_a_log_that_is_emptied_has_no_open_transaction(tmp_path: Path) -> None:

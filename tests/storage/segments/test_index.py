@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 
 
 def index_with(path: Path, entries: list[tuple[int, int]], written: int) -> SparseIndex:
     """An index of which the first `written` entries are in the file."""
-    index = SparseIndex(str(path), OFFSET_ENTRY)
+    index = SparseIndex(RealFiles(), str(path), OFFSET_ENTRY)
     for number, (first, second) in enumerate(entries):
         if number == written:
             index.write()
@@ -34,7 +35,7 @@ def test_floor_finds_the_last_entry_not_above(tmp_path: Path, written: int) -> N
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
-    index = SparseIndex(str(tmp_path / "none.index"), OFFSET_ENTRY)
+    index = SparseIndex(RealFiles(), str(tmp_path / "none.index"), OFFSET_ENTRY)
     assert index.floor(10) is None
     assert index.last() is None
     assert index.count == 0
@@ -42,7 +43,7 @@ def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
 
 def test_entries_are_written_big_endian_and_in_bulk(tmp_path: Path) -> None:
     path = tmp_path / "0.timeindex"
-    index = SparseIndex(str(path), TIME_ENTRY)
+    index = SparseIndex(RealFiles(), str(path), TIME_ENTRY)
     index.append(5, 1)
     assert not path.exists()
     index.write()
@@ -70,7 +71,7 @@ def test_replacing_writes_only_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "0.index"
     path.write_bytes(OFFSET_ENTRY.pack(1, 2) * 5)
     before = path.stat().st_mtime_ns
-    same = SparseIndex(str(path), OFFSET_ENTRY)
+    same = SparseIndex(RealFiles(), str(path), OFFSET_ENTRY)
     same.replace(bytearray(OFFSET_ENTRY.pack(1, 2) * 5))
     assert path.stat().st_mtime_ns == before
     assert same.count == 5

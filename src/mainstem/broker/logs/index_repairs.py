@@ -73,7 +73,7 @@ class IndexRepairs:
             status, message = await self._processes.run(command(directory, base_offset, size))
             index = log.producers.aborted.get(base_offset)
             if index is None or not index.is_damaged or log.truncations != truncations:
-                remove_if_there(path)  # it is of no use any more
+                remove_if_there(log.environment.files, path)  # it is of no use any more
                 return True
             if status == 0:
                 log.producers.aborted.adopt(base_offset, path)

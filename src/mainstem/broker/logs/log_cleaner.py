@@ -305,7 +305,7 @@ class LogCleaner:
             logger.exception("cannot clean %s", log.name, extra=about(log))
             self._give_up(log, str(error))
         finally:
-            swap.remove_leftovers(log.directory)
+            swap.remove_leftovers(log.environment.files, log.directory)
 
     async def _clean_with_process(self, partition: Partition, candidate: Candidate) -> bool:
         """False when it may be tried again later."""
@@ -368,7 +368,7 @@ class LogCleaner:
 
     async def _swap_now(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
         log, run = partition.log, self._server.loop.run_in_executor
-        directory, truncations = log.directory, log.truncations
+        directory, truncations, files = log.directory, log.truncations, log.environment.files
 
         def is_wanted() -> bool:
             return (
@@ -380,14 +380,14 @@ class LogCleaner:
 
         try:
             if not is_wanted():
-                await run(None, swap.discard, directory, group)
+                await run(None, swap.discard, files, directory, group)
                 return False
-            await run(None, swap.prepare, directory, group, [segment.size for segment in old])
+            await run(None, swap.prepare, files, directory, group, [segment.size for segment in old])
             if not is_wanted():
-                await run(None, swap.undo, directory, group)
+                await run(None, swap.undo, files, directory, group)
                 return False
             swap.install(log, group, self._server.clock.now_ms())
-            await run(None, swap.settle, directory, group.bases[0])
+            await run(None, swap.settle, files, directory, group.bases[0])
         except OSError as error:
             if partition.deleted:
                 return False

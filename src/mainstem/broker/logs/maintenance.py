@@ -109,7 +109,7 @@ class Maintenance:
             self._server.log_manager.checkpoint_high_watermarks(offsets, sync=False)
 
     async def _remove_deleted(self) -> None:
-        deletions = self._server.log_manager.environment.deletions
-        while due := deletions.take_due(self._server.clock.now_ms(), 16):
+        environment = self._server.log_manager.environment
+        while due := environment.deletions.take_due(self._server.clock.now_ms(), 16):
             for path in due:
-                await self._server.loop.run_in_executor(None, remove_path, path)
+                await self._server.loop.run_in_executor(None, remove_path, environment.files, path)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mainstem.broker.metadata.snapshots import SnapshotStore, SnapshotWriter
+from mainstem.broker.metadata.snapshots import SnapshotStore
 from mainstem.cluster.batches import BATCH_BYTES_MAX, metadata_batches
 from mainstem.cluster.delta import MetadataChanges, MetadataDelta
 from mainstem.cluster.features import METADATA_VERSION_LEVEL, metadata_version
@@ -30,6 +30,8 @@ from mainstem.config import BrokerConfig
 from mainstem.protocol.errors import KafkaError
 from mainstem.storage.environment import DirectoryHealth
 from mainstem.storage.files.deletion import remove_path
+from mainstem.storage.files.files import Files
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -94,6 +96,7 @@ class MetadataLog:
         now_ms: Callable[[], int],
         voter_endpoints: Sequence[tuple[str, str, int]] = (),
         health: DirectoryHealth | None = None,
+        files: Files | None = None,
     ) -> "MetadataLog":
         """The metadata log of this directory, replayed, with this node as the leader of a new epoch.
 
@@ -112,6 +115,7 @@ class MetadataLog:
             now_ms=now_ms,
             voter_endpoints=voter_endpoints,
             health=health,
+            files=files or RealFiles(),
         )
 
     # ---- appending
@@ -206,7 +210,7 @@ class MetadataLog:
         """
         image = self.image
         batches = snapshot_batches(image, self._kraft_version, self._voters, self._now_ms())
-        writer = SnapshotWriter(self._snapshots.path(snapshot_id(image)))
+        writer = self._snapshots.writer(snapshot_id(image))
         try:
             for batch in batches:
                 writer.write(batch)
@@ -251,7 +255,7 @@ class MetadataLog:
             total -= size_before - self._log.size
             ids = ids[1:]
         for path in self._log.environment.deletions.take_due(now_ms, len(self._log.environment.deletions)):
-            remove_path(path)
+            remove_path(self._log.environment.files, path)
 
     # ---- closing
 

@@ -4,7 +4,6 @@ Everything that must be on disk before the node may decide anything is on disk w
 """
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -51,7 +50,8 @@ from mainstem.config import BrokerConfig, LogConfig
 from mainstem.protocol.errors import KafkaError, ProtocolError
 from mainstem.protocol.uuids import ONE_UUID
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment
-from mainstem.storage.files.checkpoints import write_atomically
+from mainstem.storage.files.checkpoints import read_file, write_atomically
+from mainstem.storage.files.files import Files
 from mainstem.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -84,15 +84,16 @@ def open_metadata_log(
     now_ms: Callable[[], int],
     voter_endpoints: Sequence[tuple[str, str, int]],
     health: DirectoryHealth | None,
+    files: Files,
 ) -> MetadataLog:
     """See `MetadataLog.open`."""
     folder = directory / f"{CLUSTER_METADATA_TOPIC}-0"
     voters = _voters(node_id, directory_id, voter_endpoints)
     try:
-        _format_if_new(directory, folder, voters, now_ms())
-        loaded = _load(folder, cluster_id, config, health or DirectoryHealth(directory), now_ms())
+        _format_if_new(files, directory, folder, voters, now_ms())
+        loaded = _load(files, folder, cluster_id, config, health or DirectoryHealth(directory), now_ms())
         log, replayer = loaded.log, loaded.replayer
-        stored = _read_quorum_state(folder, _peers(node_id, replayer.voters))
+        stored = _read_quorum_state(files, folder, _peers(node_id, replayer.voters))
         quorum = Quorum(node_id, (node_id,), stored, log.leader_epochs.latest_epoch, log.log_end_offset)
         for effect in quorum.start():
             _perform(effect, folder, log, replayer, voters, now_ms())
@@ -128,24 +129,24 @@ def _voters(node_id: int, directory_id: bytes, endpoints: Sequence[tuple[str, st
     return VotersRecord(voters=[entry])
 
 
-def _format_if_new(directory: Path, folder: Path, voters: VotersRecord, now_ms: int) -> None:
+def _format_if_new(files: Files, directory: Path, folder: Path, voters: VotersRecord, now_ms: int) -> None:
     """Leave what Kafka's format step leaves: the first records, and a snapshot that names the voters.
 
     The snapshot comes last: a folder without any snapshot or segment was never finished, and is made again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(name.endswith((".log", ".checkpoint")) for name in os.listdir(folder)):
+    files.make_folders(folder)
+    if any(name.endswith((".log", ".checkpoint")) for name in files.listdir(folder)):
         return
-    write_file(directory / BOOTSTRAP_FILE, bootstrap_batches(bootstrap_records(), now_ms))
+    write_file(files, directory / BOOTSTRAP_FILE, bootstrap_batches(bootstrap_records(), now_ms))
     empty = MetadataImage(timestamp_ms=now_ms)
     batches = snapshot_batches(empty, KRAFT_VERSION_LEVEL, voters, now_ms)
-    write_file(folder / _FIRST_SNAPSHOT.file_name, batches)
+    write_file(files, folder / _FIRST_SNAPSHOT.file_name, batches)
 
 
 def _load(
-    folder: Path, cluster_id: str, config: BrokerConfig, health: DirectoryHealth, now_ms: int
+    files: Files, folder: Path, cluster_id: str, config: BrokerConfig, health: DirectoryHealth, now_ms: int
 ) -> _Loaded:
-    snapshots = SnapshotStore(folder)
+    snapshots = SnapshotStore(files, folder)
     snapshots.remove_leftovers()
     ids = snapshots.ids()
     found = snapshots.newest_sound(cluster_id)
@@ -164,7 +165,7 @@ def _load(
         recovery_point=identity.offset,
         log_start_offset=ids[0].offset if ids else 0,
         health=health,
-        environment=LogEnvironment(open_files_max=_OPEN_FILES_MAX),
+        environment=LogEnvironment(files=files, open_files_max=_OPEN_FILES_MAX),
     )
     if log.log_end_offset < identity.offset:
         logger.warning("the metadata log ends before its newest snapshot, %s", snapshots.path(identity))
@@ -218,10 +219,10 @@ def _peers(node_id: int, voters: VotersRecord | None) -> list[int]:
     return [voter.voter_id for voter in (voters.voters if voters else ()) if voter.voter_id != node_id]
 
 
-def _read_quorum_state(folder: Path, peers: list[int]) -> QuorumState:
+def _read_quorum_state(files: Files, folder: Path, peers: list[int]) -> QuorumState:
     path = folder / QUORUM_STATE_FILE
     try:
-        return decode_quorum_state(path.read_bytes())
+        return decode_quorum_state(read_file(files, path))
     except FileNotFoundError:
         return QuorumState()
     except ProtocolError as error:
@@ -239,7 +240,7 @@ def _perform(
     effect: Effect, folder: Path, log: Log, replayer: Replayer, voters: VotersRecord, now_ms: int
 ) -> None:
     if isinstance(effect, StoreQuorumState):
-        write_atomically(folder / QUORUM_STATE_FILE, encode_quorum_state(effect.state))
+        write_atomically(log.environment.files, folder / QUORUM_STATE_FILE, encode_quorum_state(effect.state))
         return
     control: list[ControlRecord] = [effect.message]
     # What the log itself does not say yet: at the first start, or after the node's address has changed.

@@ -20,6 +20,7 @@ from mainstem.storage.files.checkpoints import (
     parse_entries,
     read_offsets,
 )
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
 from mainstem.storage.producers.producer_state import ProducerState
 from mainstem.storage.producers.transaction_index import ENTRY as ABORTED_ENTRY
@@ -87,7 +88,7 @@ def _producer_snapshot(path: Path) -> Iterator[Entry]:
 
 
 def _offset_checkpoint(path: Path) -> Iterator[Entry]:
-    for (topic, partition), offset in read_offsets(path).items():
+    for (topic, partition), offset in read_offsets(RealFiles(), path).items():
         yield {"type": "checkpoint", "topic": topic, "partition": partition, "offset": offset}
 
 

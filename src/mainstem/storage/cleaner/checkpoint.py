@@ -79,13 +79,13 @@ class CleanerCheckpoint:
                 for log_dir, entries in offsets.items():
                     if version > self._written.get(log_dir, 0):
                         self._written[log_dir] = version
-                        _write(log_dir, entries)
+                        self._write(log_dir, entries)
 
         return write
 
-
-def _write(log_dir: LogDir, offsets: dict[TopicPartition, int]) -> None:
-    try:
-        write_offsets(log_dir.path / CLEANER_OFFSETS, offsets)
-    except OSError as error:
-        log_dir.health.refuse(error, f"cannot write {log_dir.path / CLEANER_OFFSETS}")
+    def _write(self, log_dir: LogDir, offsets: dict[TopicPartition, int]) -> None:
+        path = log_dir.path / CLEANER_OFFSETS
+        try:
+            write_offsets(self._log_manager.environment.files, path, offsets)
+        except OSError as error:
+            log_dir.health.refuse(error, f"cannot write {path}")

@@ -4,7 +4,6 @@ Nothing of the log is changed here. The rules are Kafka's: what is dirty decides
 everything before it, and itself, is gone over.
 """
 
-import os
 import struct
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from mainstem.storage.cleaner.throttle import Throttle
 from mainstem.storage.cleaner.transactions import TransactionTracker
 from mainstem.storage.cleaner.writing import CleanedSegment
 from mainstem.storage.files.checkpoints import sync_path
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.transaction_index import AbortedTransaction, read_entries
 from mainstem.storage.segments.index import OFFSET_ENTRY, SparseIndex
 from mainstem.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -41,20 +41,22 @@ class Cleaning:
 
     def __init__(
         self,
+        files: Files,
         job: Job,
         report: Callable[[CleanedGroup], None],
         may_go_on: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._files = files
         self._job = job
         self._report = report
         self._may_go_on = may_go_on
         self._now = now
-        self._pieces = PieceReader(max(job.limits.buffer_bytes, _BUFFER_BYTES_MIN))
+        self._pieces = PieceReader(files, max(job.limits.buffer_bytes, _BUFFER_BYTES_MIN))
         self._throttle = Throttle(job.limits.bytes_per_second)
         self._keys = KeyMap(job.limits.map_bytes, job.limits.load_factor)
         self._aborted: list[AbortedTransaction] = [
-            entry for base in job.transaction_indexes for entry in read_entries(job.directory, base)
+            entry for base in job.transaction_indexes for entry in read_entries(files, job.directory, base)
         ]
         self._out: Bytes = np.empty(0, np.uint8)
         self._scratch: Int64s = np.empty(0, np.int64)
@@ -91,9 +93,15 @@ class Cleaning:
 
     def _sizes(self, base_offset: int, size: int) -> SegmentSizes:
         index, time_index = (
-            _size_of(self._path(base_offset, suffix)) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+            self._size_of(self._path(base_offset, suffix)) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
         )
         return SegmentSizes(base_offset, size, index, time_index)
+
+    def _size_of(self, path: str) -> int:
+        try:
+            return self._files.stat(path).st_size
+        except FileNotFoundError:
+            return 0
 
     # ---- the keys
 
@@ -121,7 +129,7 @@ class Cleaning:
         relative = self._job.first_dirty_offset - base_offset
         if relative <= 0:
             return 0
-        entry = SparseIndex(self._path(base_offset, INDEX_SUFFIX), OFFSET_ENTRY).floor(relative)
+        entry = SparseIndex(self._files, self._path(base_offset, INDEX_SUFFIX), OFFSET_ENTRY).floor(relative)
         return entry[1] if entry else 0
 
     def _index_piece(self, piece: Piece, tracker: TransactionTracker) -> None:
@@ -136,7 +144,7 @@ class Cleaning:
 
     def _clean_group(self, group: list[SegmentSizes], tracker: TransactionTracker) -> CleanedGroup:
         job = self._job
-        cleaned = CleanedSegment(job.directory, group[0].base_offset, job.index_interval_bytes)
+        cleaned = CleanedSegment(self._files, job.directory, group[0].base_offset, job.index_interval_bytes)
         try:
             for segment in group:
                 path = self._path(segment.base_offset)
@@ -144,8 +152,8 @@ class Cleaning:
                     self._moved(len(piece.data), read=True)
                     self._moved(self._clean_piece(piece, tracker, cleaned), read=False)
             cleaned.aborted = tracker.take_retained()
-            cleaned.finish(os.stat(self._path(group[-1].base_offset)).st_mtime_ns)
-            sync_path(job.directory)
+            cleaned.finish(self._files.stat(self._path(group[-1].base_offset)).st_mtime_ns)
+            sync_path(self._files, job.directory)
         finally:
             cleaned.close()
         return CleanedGroup(
@@ -238,10 +246,3 @@ def _transactional_rows(piece: Piece, tracker: TransactionTracker) -> list[tuple
         else:
             found.append((row, False, tracker.saw_data(producer_id, last_offset)))
     return found
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0

@@ -11,6 +11,7 @@ import numpy as np
 from mainstem.records.batch import COMPRESSION_MASK, HEADER_SIZE, Buffer, batch_size
 from mainstem.records.columnar.batches import check_counts, check_crcs, find_batches, plain_records
 from mainstem.records.columnar.layout import Bytes, Int64s, Table
+from mainstem.storage.files.files import Files
 
 _NO_END = 2**63 - 1
 
@@ -54,17 +55,19 @@ class Piece:
 class PieceReader:
     """Reads the pieces of many files into the same memory: new memory costs more than the reading."""
 
-    def __init__(self, buffer_bytes: int) -> None:
+    def __init__(self, files: Files, buffer_bytes: int) -> None:
+        self._files = files
         self._buffer = bytearray(buffer_bytes)
 
     def read(self, path: str, position: int, end: int) -> Iterator[Piece]:
         """The pieces between two batch boundaries of a file. Each is good until the next is asked for."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        files = self._files
+        fd = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.posix_fadvise(fd, position, end - position, os.POSIX_FADV_SEQUENTIAL)
+            files.posix_fadvise(fd, position, end - position, os.POSIX_FADV_SEQUENTIAL)
             while position < end:
                 view = memoryview(self._buffer)[: end - position]
-                data = view[: os.preadv(fd, [view], position)].toreadonly()
+                data = view[: files.preadv(fd, [view], position)].toreadonly()
                 batches, _ = find_batches(np.frombuffer(data, np.uint8), _NO_END)
                 if batches.size == 0:
                     # Where there is one large batch there are more: the buffer stays as large.
@@ -75,7 +78,7 @@ class PieceReader:
                 yield piece
                 position += piece.size
         finally:
-            os.close(fd)
+            files.close(fd)
 
 
 def _size_of_next(data: memoryview, path: str, position: int, end: int) -> int:

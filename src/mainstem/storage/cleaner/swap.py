@@ -23,6 +23,7 @@ from mainstem.storage.cleaner.jobs import CleanedGroup
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX, REPLACES_SUFFIX, SWAP_SUFFIX
 from mainstem.storage.files.checkpoints import sync_path, write_atomically
 from mainstem.storage.files.deletion import remove_if_there
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.producer_state import SNAPSHOT_SUFFIX
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
 from mainstem.storage.segments.segment import (
@@ -59,7 +60,7 @@ def is_current(log: "Log", group: CleanedGroup, old: list[Segment]) -> bool:
     return len(old) == len(group.bases) and log.segments.are_in_a_row(old)
 
 
-def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
+def prepare(files: Files, directory: str, group: CleanedGroup, sizes: list[int]) -> None:
     """Step 1. It waits for the disk and touches nothing that a reader uses: it belongs into a thread."""
     base = group.bases[0]
     suffixes = [suffix for suffix in FILE_SUFFIXES if suffix != TXN_INDEX_SUFFIX]
@@ -68,13 +69,13 @@ def prepare(directory: str, group: CleanedGroup, sizes: list[int]) -> None:
     replaced = list(zip(group.bases, sizes, strict=True))
     content = msgspec.json.encode(Replacement(base, group.size, suffixes, replaced))
     try:
-        write_atomically(stem(directory, base) + REPLACES_SUFFIX, content)
+        write_atomically(files, stem(directory, base) + REPLACES_SUFFIX, content)
         for suffix in suffixes:
             path = stem(directory, base) + suffix
-            os.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
-        sync_path(directory)
+            files.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+        sync_path(files, directory)
     except OSError:
-        throw_away(directory, base)
+        throw_away(files, directory, base)
         raise
 
 
@@ -91,7 +92,7 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
         for suffix in FILE_SUFFIXES:
             if suffix != TXN_INDEX_SUFFIX or group.has_transaction_index:
                 path = stem(log.directory, base) + suffix
-                os.rename(path + SWAP_SUFFIX, path)
+                log.environment.files.rename(path + SWAP_SUFFIX, path)
     except OSError as error:
         log.health.fail(f"cannot swap in the cleaned segment {base} of {log.name}: {error}")
         log.health.check()
@@ -104,47 +105,47 @@ def install(log: "Log", group: CleanedGroup, now_ms: int) -> Segment:
     return new
 
 
-def settle(directory: str, base_offset: int) -> None:
+def settle(files: Files, directory: str, base_offset: int) -> None:
     """Step 3, in a thread."""
-    sync_path(directory)
-    os.unlink(stem(directory, base_offset) + REPLACES_SUFFIX)
-    sync_path(directory)
+    sync_path(files, directory)
+    files.unlink(stem(directory, base_offset) + REPLACES_SUFFIX)
+    sync_path(files, directory)
 
 
-def undo(directory: str, group: CleanedGroup) -> None:
+def undo(files: Files, directory: str, group: CleanedGroup) -> None:
     """Take step 1 back. From the first rename on a start would throw all of it away."""
     path = stem(directory, group.bases[0])
-    os.rename(path + LOG_SUFFIX + SWAP_SUFFIX, path + LOG_SUFFIX + CLEANED_SUFFIX)
-    sync_path(directory)
-    throw_away(directory, group.bases[0])
+    files.rename(path + LOG_SUFFIX + SWAP_SUFFIX, path + LOG_SUFFIX + CLEANED_SUFFIX)
+    sync_path(files, directory)
+    throw_away(files, directory, group.bases[0])
 
 
-def throw_away(directory: str, base_offset: int) -> None:
+def throw_away(files: Files, directory: str, base_offset: int) -> None:
     """Remove a swap of which a file is still `.cleaned`. Without these files the list would say that the swap
     was completed, so it goes first; and without `.cleaned` the others would count, so those go last.
     """
     path = stem(directory, base_offset)
-    remove_if_there(path + REPLACES_SUFFIX)
-    sync_path(directory)
+    remove_if_there(files, path + REPLACES_SUFFIX)
+    sync_path(files, directory)
     for kind in (SWAP_SUFFIX, CLEANED_SUFFIX):
         for suffix in FILE_SUFFIXES:
-            remove_if_there(path + suffix + kind)
-        sync_path(directory)
+            remove_if_there(files, path + suffix + kind)
+        sync_path(files, directory)
 
 
-def remove_leftovers(directory: str) -> None:
+def remove_leftovers(files: Files, directory: str) -> None:
     """Remove what a process that has ended, or given up, left of its work; but not of a swap that has begun,
     which only the next start can judge.
     """
     with suppress(OSError):  # the partition may be deleted, and the next start does it again
-        names = os.listdir(directory)
+        names = files.listdir(directory)
         if not any(name.endswith(REPLACES_SUFFIX) for name in names):
             for name in names:
                 if name.endswith(CLEANED_SUFFIX):
-                    remove_if_there(os.path.join(directory, name))
+                    remove_if_there(files, os.path.join(directory, name))
 
 
-def discard(directory: str, group: CleanedGroup) -> None:
+def discard(files: Files, directory: str, group: CleanedGroup) -> None:
     """Remove the files of a result that nobody wants any more. They are not prepared yet."""
     for suffix in FILE_SUFFIXES:
-        remove_if_there(stem(directory, group.bases[0]) + suffix + CLEANED_SUFFIX)
+        remove_if_there(files, stem(directory, group.bases[0]) + suffix + CLEANED_SUFFIX)

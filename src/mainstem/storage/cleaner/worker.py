@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mainstem.storage.cleaner.cleaning import Cleaning
 from mainstem.storage.cleaner.jobs import Answer, Failed, read_job, to_line
 from mainstem.storage.errors import is_passing
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.producers.transaction_index import CorruptIndexError
 
 _NICENESS = 10
@@ -25,7 +26,7 @@ def main() -> int:
 
 def _clean(line: bytes, check: Callable[[], None]) -> Answer:
     try:
-        return Cleaning(read_job(line), _answer, check).run()
+        return Cleaning(RealFiles(), read_job(line), _answer, check).run()
     except CorruptIndexError as error:
         return Failed(str(error), is_passing=True)  # the broker has it made again
     except OSError as error:

@@ -12,6 +12,8 @@ from mainstem.records.columnar.layout import Bytes, Int64s, Table
 from mainstem.records.compression import Codec, compress
 from mainstem.records.record import assemble
 from mainstem.storage.cleaner.names import CLEANED_SUFFIX
+from mainstem.storage.files.checkpoints import sync_path, write_all, write_file
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX, AbortedTransaction, write_entries
 from mainstem.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
 
@@ -22,7 +24,8 @@ _TIME_ENTRIES = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 class CleanedSegment:
     """A segment that is being written. Everything in it is on disk after `finish`."""
 
-    def __init__(self, directory: str, base_offset: int, index_interval_bytes: int) -> None:
+    def __init__(self, files: Files, directory: str, base_offset: int, index_interval_bytes: int) -> None:
+        self._files = files
         self._stem = f"{directory}/{base_offset:020d}"
         self.base_offset = base_offset
         self._interval_bytes = index_interval_bytes
@@ -33,7 +36,8 @@ class CleanedSegment:
         self._offset_entries: list[Int64s] = []
         self._time_entries: list[Int64s] = []
         self.aborted: list[AbortedTransaction] = []
-        self._fd = self._create(LOG_SUFFIX)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._fd = files.open(self._path(LOG_SUFFIX), flags, 0o644)
 
     @property
     def size(self) -> int:
@@ -50,9 +54,6 @@ class CleanedSegment:
     def _path(self, suffix: str) -> str:
         return f"{self._stem}{suffix}{CLEANED_SUFFIX}"
 
-    def _create(self, suffix: str) -> int:
-        return os.open(self._path(suffix), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-
     def write(self, out: Bytes, batches: Table, results: Int64s) -> int:
         """Add what `retain` has left of these batches; returns the number of bytes."""
         rows = results.reshape(-1, retain.RESULT_COLUMNS)
@@ -64,7 +65,7 @@ class CleanedSegment:
         data = memoryview(out.data)
         if (rows[:, retain.KIND] == retain.TO_COMPRESS).any():
             data = memoryview(_compressed(data, rows, sizes))
-        _write_all(self._fd, data[: int(sizes.sum())])
+        write_all(self._files, self._fd, data[: int(sizes.sum())])
         self._index(sizes, np.ascontiguousarray(last_offsets), rows[:, retain.MAX_TIMESTAMP].copy())
         return int(sizes.sum())
 
@@ -82,20 +83,16 @@ class CleanedSegment:
         """
         if self.max_timestamp > self._state[index_entries.LAST_TIMESTAMP]:
             self._time_entries.append(np.array([self.max_timestamp, self.max_timestamp_offset], np.int64))
-        os.utime(self._fd, ns=(modified_ns, modified_ns))
-        os.fsync(self._fd)
-        os.close(self._fd)
+        self._files.set_modified_ns(self._fd, modified_ns)
+        self._files.fsync(self._fd)
+        self._files.close(self._fd)
         self._fd = -1
         self._write_index(INDEX_SUFFIX, self._packed(self._offset_entries, _OFFSET_ENTRIES, "offset"))
         self._write_index(TIME_INDEX_SUFFIX, self._packed(self._time_entries, _TIME_ENTRIES, "timestamp"))
         if self.aborted:
             path = self._path(TXN_INDEX_SUFFIX)
-            write_entries(path, self.aborted)
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            write_entries(self._files, path, self.aborted)
+            sync_path(self._files, path)
 
     def _packed(self, entries: list[Int64s], layout: np.dtype[np.void], first: str) -> bytes:
         """Entries in Kafka's format, their offsets relative to the segment's."""
@@ -107,16 +104,11 @@ class CleanedSegment:
         return packed.tobytes()
 
     def _write_index(self, suffix: str, content: bytes) -> None:
-        fd = self._create(suffix)
-        try:
-            _write_all(fd, memoryview(content))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        write_file(self._files, self._path(suffix), content, sync=True)
 
     def close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            self._files.close(self._fd)
             self._fd = -1
 
 
@@ -136,8 +128,3 @@ def _compressed(out: memoryview, rows: Int64s, sizes: Int64s) -> bytes:
 def _compress(header: BatchHeader, records: memoryview) -> bytearray:
     codec = Codec(header.attributes & 0x07)
     return assemble(header, compress(codec, records))
-
-
-def _write_all(fd: int, view: memoryview) -> None:
-    while view:
-        view = view[os.write(fd, view) :]

@@ -1,6 +1,5 @@
 """One directory of `log.dirs`: its lock, its identity, its checkpoints and the partitions' folders in it."""
 
-import fcntl
 import logging
 import os
 import re
@@ -22,8 +21,10 @@ from mainstem.storage.files.checkpoints import (
     RECOVERY_POINTS,
     CheckpointError,
     read_offsets,
+    sync_path,
     take_clean_shutdown,
 )
+from mainstem.storage.files.files import Files
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +42,13 @@ _STRAY_FOLDER = re.compile(r".+\.[0-9a-f]{32}-stray")
 class LogDir:
     """A directory that this process has locked, or one that it cannot use."""
 
-    __slots__ = ("_lock_fd", "broker_epoch", "clean", "health", "meta", "partition_count", "path")
+    __slots__ = ("_files", "_lock_fd", "broker_epoch", "clean", "health", "meta", "partition_count", "path")
 
-    def __init__(self, path: Path, unusable: str | None = None) -> None:
+    def __init__(self, files: Files, path: Path, unusable: str | None = None) -> None:
         """Make the directory if need be and lock it; LogDirInUseError or LogDirUnusableError if that fails.
         With the reason why it is `unusable` it is offline from the beginning, and nothing is touched.
         """
+        self._files = files
         self.path = path
         self.health = DirectoryHealth(path)
         self.meta: MetaProperties | None = None
@@ -62,24 +64,29 @@ class LogDir:
     def _lock(self) -> None:
         path = self.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock_fd = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._make()
+            self._lock_fd = self._files.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise LogDirUnusableError(f"cannot use log directory {path}: {error.strerror}") from None
         try:
-            # One kind of lock keeps out a Kafka broker, the other a second node in this process.
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._files.lock(self._lock_fd)
         except OSError:
-            os.close(self._lock_fd)
+            self._files.close(self._lock_fd)
             raise LogDirInUseError(
                 f"log directory {path} is in use by another broker; stop it or choose another (--data)"
             ) from None
 
+    def _make(self) -> None:
+        """Whatever is promised to be on disk in it needs the directory's own name to be there too."""
+        new = [folder for folder in (self.path, *self.path.parents) if not self._files.exists(folder)]
+        self._files.make_folders(self.path)
+        for folder in new:
+            sync_path(self._files, folder.parent)
+
     def release(self) -> None:
         """Unlock. The lock file stays, as Kafka's does not: somebody may hold it open already."""
         if self._lock_fd >= 0:
-            os.close(self._lock_fd)
+            self._files.close(self._lock_fd)
 
     def check_identity(self) -> None:
         """Take the directory offline when it is not the one that was locked: whatever is written to files
@@ -88,7 +95,8 @@ class LogDir:
         if self.health.failure is not None:
             return
         try:
-            there, locked = os.stat(self.path / LOCK_FILE), os.fstat(self._lock_fd)
+            there = self._files.stat(self.path / LOCK_FILE)
+            locked = self._files.fstat(self._lock_fd)
         except OSError as error:
             self.health.fail(f"it is not there any more: {error.strerror}")
             return
@@ -99,12 +107,12 @@ class LogDir:
         self, node_id: int, cluster_id: str | None, new_uuid: Callable[[], bytes], now_ms: int
     ) -> MetaProperties:
         """Read `meta.properties`, or write it for a new directory; another node's or cluster's is refused."""
-        meta = read_meta_properties(self.path)
+        meta = read_meta_properties(self._files, self.path)
         if meta is None:
             if cluster_id is None:
                 raise LogDirInvalidError(f"{self.path} has no meta.properties and no cluster id was given")
             meta = MetaProperties(cluster_id, node_id, new_uuid())
-            write_meta_properties(self.path, meta, now_ms)
+            write_meta_properties(self._files, self.path, meta, now_ms)
         if meta.node_id != node_id:
             raise LogDirInvalidError(
                 f"log directory {self.path} belongs to node {meta.node_id}, this is node {node_id} (node.id)"
@@ -118,7 +126,7 @@ class LogDir:
 
     def take_clean_shutdown(self) -> None:
         """Find out whether the last stop was clean. The marker is gone from now on: this run may crash."""
-        epoch = take_clean_shutdown(self.path)
+        epoch = take_clean_shutdown(self._files, self.path)
         self.clean = epoch is not None
         if epoch is not None:
             self.broker_epoch = epoch
@@ -128,7 +136,7 @@ class LogDir:
         if self.health.failure is not None:
             return {}
         try:
-            return read_offsets(self.path / name)
+            return read_offsets(self._files, self.path / name)
         except CheckpointError as error:
             logger.warning("ignoring a damaged checkpoint: %s", error, extra=about(folder=str(self.path)))
             return {}
@@ -144,9 +152,7 @@ class LogDir:
 
     def partition_folders(self) -> Iterator[tuple[str, int, Path]]:
         """`(topic, partition, folder)` of every partition here, the cluster metadata excepted."""
-        with os.scandir(self.path) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir())
-        for name in names:
+        for name in sorted(self._files.folders(self.path)):
             if match := _PARTITION_FOLDER.fullmatch(name):
                 if match[1] != METADATA_TOPIC:
                     yield match[1], int(match[2]), self.path / name
@@ -165,19 +171,15 @@ class LogDir:
 
     def future_folders(self) -> list[tuple[str, int, Path]]:
         """`(topic, partition, folder)` of moves to this directory that were not finished."""
-        with os.scandir(self.path) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir())
+        names = sorted(self._files.folders(self.path))
         found = ((name, _FUTURE_FOLDER.fullmatch(name)) for name in names)
         return [(match[1], int(match[2]), self.path / name) for name, match in found if match]
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that are still to be removed."""
-        with os.scandir(self.path) as entries:
-            return [
-                self.path / entry.name
-                for entry in entries
-                if entry.is_dir() and _DELETED_FOLDER.fullmatch(entry.name)
-            ]
+        return [
+            self.path / name for name in self._files.folders(self.path) if _DELETED_FOLDER.fullmatch(name)
+        ]
 
 
 def retired_folder_name(topic: str, partition: int, unique: str, suffix: str) -> str:

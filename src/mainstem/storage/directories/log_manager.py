@@ -5,7 +5,6 @@ runs by itself: the broker calls it with the time.
 """
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -40,6 +39,7 @@ from mainstem.storage.files.checkpoints import (
     write_offsets,
     write_partition_metadata,
 )
+from mainstem.storage.files.files import Files
 from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import Log
 
@@ -58,6 +58,7 @@ class LogManager:
         node_id: int,
         now_ms: int,
         cluster_id: str | None = None,
+        files: Files | None = None,
         open_files_max: int = DEFAULT_OPEN_FILES_MAX,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
@@ -67,8 +68,12 @@ class LogManager:
         that the file system refuses is offline; LogDirInvalidError when that is so for all of them.
         """
         self.environment = LogEnvironment(
-            open_files_max=open_files_max, producer_id_expiration_ms=producer_id_expiration_ms, random=random
+            files=files,
+            open_files_max=open_files_max,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+            random=random,
         )
+        self._files = self.environment.files
         self._new_uuid = new_uuid
         self._logs: dict[TopicPartition, Log] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
@@ -80,14 +85,22 @@ class LogManager:
         self.interrupted_moves: list[tuple[Log, LogDir]] = []
         try:
             for path in log_dirs:
-                self.dirs.append(LogDir(Path(path)) if len(log_dirs) == 1 else _open_dir(Path(path)))
+                self.dirs.append(LogDir(self._files, path) if len(log_dirs) == 1 else self._open_dir(path))
             self.meta = self._identify(node_id, cluster_id, now_ms)
         except BaseException:
             self._release()
             raise
 
+    def _open_dir(self, path: Path) -> LogDir:
+        try:
+            return LogDir(self._files, path)
+        except LogDirUnusableError as error:
+            return LogDir(self._files, path, unusable=str(error))
+
     def _identify(self, node_id: int, cluster_id: str | None, now_ms: int) -> MetaProperties:
-        known = [log_dir for log_dir in self.online_dirs if (log_dir.path / "meta.properties").exists()]
+        known = [
+            log_dir for log_dir in self.online_dirs if self._files.exists(log_dir.path / "meta.properties")
+        ]
         for log_dir in (*known, *(log_dir for log_dir in self.dirs if log_dir not in known)):
             if log_dir.health.failure is None:
                 try:
@@ -160,7 +173,7 @@ class LogManager:
         for (topic, partition), places in holders.items():
             if len(places) == 1:
                 continue
-            former = superseded(places)
+            former = superseded(self._files, places)
             if former is None:
                 raise LogDirInvalidError(
                     f"partition {topic}-{partition} is in {places[0][0].path} and {places[1][0].path}"
@@ -176,7 +189,7 @@ class LogManager:
         """Have a folder that is of no use removed, under a name by which a crash does not save it."""
         retired = log_dir.path / self._retired_name(topic, partition, DELETE_SUFFIX)
         try:
-            os.rename(folder, retired)
+            self._files.rename(folder, retired)
         except OSError as error:
             raise log_dir.health.refuse(error, f"cannot rename {folder}") from error
         self.environment.deletions.add(str(retired), due_ms)
@@ -251,9 +264,6 @@ class LogManager:
             self.delete(topic, partition, now_ms)
         log_dir = self._dir_for_new(f"{topic}-{partition}", is_new, directory_id)
         folder = log_dir.path / f"{topic}-{partition}"
-        if folder.is_file():
-            # Somebody's mistake, which must not cost the other partitions their directory.
-            raise storage_error(f"{folder} is in the way: it is no folder; remove it")
         try:
             if read_partition_metadata(folder) not in (None, topic_id):
                 # An earlier topic of that name is deleted, but the disk did not let its folder go.
@@ -268,6 +278,9 @@ class LogManager:
                 health=log_dir.health,
                 environment=self.environment,
             )
+        except NotADirectoryError:
+            # Somebody's mistake, which must not cost the other partitions their directory.
+            raise storage_error(f"{folder} is in the way: it is no folder; remove it") from None
         except OSError as error:
             raise log_dir.health.refuse(error, f"cannot create {folder}") from error
         self._add(log, log_dir)
@@ -298,7 +311,7 @@ class LogManager:
     def _adopt(self, log: Log, topic_id: bytes) -> None:
         """A folder whose topic id was lost, or was never written before a crash."""
         try:
-            write_partition_metadata(log.directory, topic_id)
+            write_partition_metadata(self._files, log.directory, topic_id)
         except OSError as error:
             raise log.health.refuse(error, f"cannot write the topic id of {log.name}") from error
         log.topic_id = topic_id
@@ -333,7 +346,7 @@ class LogManager:
         log.close(clean=False)
         target = str(log_dir.path / self._retired_name(topic, partition, suffix))
         try:
-            os.rename(log.directory, target)
+            self._files.rename(log.directory, target)
         except OSError as error:
             raise log_dir.health.refuse(error, f"cannot rename {log.directory}") from error
         log.renamed_to(target)
@@ -430,7 +443,7 @@ class LogManager:
 
     def _write(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int], sync: bool) -> bool:
         try:
-            write_offsets(log_dir.path / name, offsets, sync=sync)
+            write_offsets(self._files, log_dir.path / name, offsets, sync=sync)
         except OSError as error:
             # A checkpoint that is too old costs a longer scan after a crash, no more.
             log_dir.health.refuse(error, f"cannot write {log_dir.path / name}")
@@ -455,7 +468,7 @@ class LogManager:
 
     def _mark_clean(self, log_dir: LogDir, broker_epoch: int) -> None:
         try:
-            write_clean_shutdown(log_dir.path, broker_epoch)
+            write_clean_shutdown(self._files, log_dir.path, broker_epoch)
         except OSError as error:
             about_it = about(folder=str(log_dir.path))
             logger.error("the next start will check the logs of %s: %s", log_dir.path, error, extra=about_it)
@@ -489,10 +502,3 @@ class LogManager:
         for log_dir in self.dirs:
             log_dir.release()
         self.dirs = []
-
-
-def _open_dir(path: Path) -> LogDir:
-    try:
-        return LogDir(path)
-    except LogDirUnusableError as error:
-        return LogDir(path, unusable=str(error))

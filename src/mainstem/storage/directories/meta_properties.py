@@ -11,7 +11,8 @@ from msgspec import Struct
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
 from mainstem.storage.errors import LogDirInvalidError
-from mainstem.storage.files.checkpoints import write_atomically
+from mainstem.storage.files.checkpoints import read_file, write_atomically
+from mainstem.storage.files.files import Files
 
 FILE_NAME = "meta.properties"
 _VERSION = "1"
@@ -25,7 +26,7 @@ class MetaProperties(Struct, frozen=True):
     directory_id: bytes
 
 
-def write_meta_properties(directory: Path, properties: MetaProperties, now_ms: int) -> None:
+def write_meta_properties(files: Files, directory: Path, properties: MetaProperties, now_ms: int) -> None:
     written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     lines = [
         "#",
@@ -36,14 +37,14 @@ def write_meta_properties(directory: Path, properties: MetaProperties, now_ms: i
         f"cluster.id={properties.cluster_id}",
         "",
     ]
-    write_atomically(directory / FILE_NAME, "\n".join(lines).encode())
+    write_atomically(files, directory / FILE_NAME, "\n".join(lines).encode())
 
 
-def read_meta_properties(directory: Path) -> MetaProperties | None:
+def read_meta_properties(files: Files, directory: Path) -> MetaProperties | None:
     """The content, None without such a file; LogDirInvalidError when it is not one of version 1."""
     path = directory / FILE_NAME
     try:
-        text = path.read_text(errors="replace")
+        text = read_file(files, path).decode(errors="replace")
     except FileNotFoundError:
         return None
     fields: dict[str, str] = {}

@@ -7,7 +7,6 @@ two folders whole, and a marker in the copy says which one counts when both have
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,15 @@ from typing import NamedTuple
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
 from mainstem.storage.directories.log_dir import LogDir
-from mainstem.storage.files.checkpoints import PARTITION_METADATA, sync_path, write_atomically
+from mainstem.storage.files.checkpoints import (
+    PARTITION_METADATA,
+    read_file,
+    sync_path,
+    write_atomically,
+    write_file,
+)
 from mainstem.storage.files.deletion import remove_path
+from mainstem.storage.files.files import Files
 from mainstem.storage.leader_epoch_cache import FILE_NAME as LEADER_EPOCHS
 from mainstem.storage.log import Log
 from mainstem.storage.segments.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
@@ -59,13 +65,13 @@ class CopyWork:
         """KAFKA_STORAGE_ERROR when either of the two directories refuses; MoveCancelledError."""
         move = self._move
         for segment in self._gone:
-            remove_segment_files(move.folder, segment.base_offset)
+            remove_segment_files(move.files, move.folder, segment.base_offset)
         for piece in self.pieces:
             move.copy_bytes(piece.segment, piece.start, piece.end, sync=True)
             if piece.completes:
                 move.copy_side_files(piece.segment, sync=True)
         try:
-            sync_path(move.folder)
+            sync_path(move.files, move.folder)
         except OSError as error:
             raise move.target_refuses(error, f"cannot sync {move.folder}") from error
 
@@ -75,6 +81,7 @@ class LogMove:
 
     def __init__(self, log: Log, source: LogDir, target: LogDir, folder: str) -> None:
         self.log = log
+        self.files = log.environment.files
         self.source = source
         self.target = target
         self.folder = folder
@@ -109,15 +116,17 @@ class LogMove:
     def begin(self) -> None:
         """Make the folder; from now on a restart begins the move again."""
         try:
-            remove_marker(self.log.directory)  # of an earlier move, whose end a crash has cut off
+            remove_marker(self.files, self.log.directory)  # of an earlier move, whose end a crash has cut off
         except OSError as error:
             raise self.source.health.refuse(error, f"cannot remove a file of {self.log.name}") from error
         try:
-            os.mkdir(self.folder)
+            self.files.mkdir(self.folder)
             self._copy_file(PARTITION_METADATA)
             directory_id = self.source.meta.directory_id if self.source.meta is not None else bytes(16)
-            write_atomically(Path(self.folder) / MARKER, uuid_to_text(directory_id).encode())
-            sync_path(self.target.path)
+            write_atomically(
+                self.files, os.path.join(self.folder, MARKER), uuid_to_text(directory_id).encode()
+            )
+            sync_path(self.files, self.target.path)
         except OSError as error:
             raise self.target_refuses(error, f"cannot make {self.folder}") from error
 
@@ -183,11 +192,11 @@ class LogMove:
             log.leader_epochs.write()
             self._copy_file(LEADER_EPOCHS)
             yield "the leader epochs are copied"
-            os.rename(self.folder, final)
+            self.files.rename(self.folder, final)
             if sync:
-                sync_path(os.path.join(final, LEADER_EPOCHS))
-                sync_path(final)
-                sync_path(self.target.path)
+                sync_path(self.files, os.path.join(final, LEADER_EPOCHS))
+                sync_path(self.files, final)
+                sync_path(self.files, self.target.path)
         except OSError as error:
             raise self.target_refuses(error, f"cannot put {self.folder} in place") from error
         log.moved_to(final, target, self.durable_offset)
@@ -212,12 +221,12 @@ class LogMove:
         of the steps, as `finish`. OSError: the next start does it, the marker tells it to.
         """
         final = str(self.target.path / self.log.name)
-        sync_path(self.target.path)
+        sync_path(self.files, self.target.path)
         yield "the new name is durable"
-        os.rename(old_folder, retired)
-        sync_path(self.source.path)
+        self.files.rename(old_folder, retired)
+        sync_path(self.files, self.source.path)
         yield "the original is retired"
-        remove_marker(final)
+        remove_marker(self.files, final)
         yield "the marker is gone"
 
     # ---- copying
@@ -234,7 +243,7 @@ class LogMove:
             position = start
             while position < end:
                 try:
-                    data = os.pread(handle.fd, min(_CHUNK_BYTES, end - position), position)
+                    data = self.files.pread(handle.fd, min(_CHUNK_BYTES, end - position), position)
                 except OSError as error:
                     raise self.source.health.refuse(error, f"cannot read {segment}") from error
                 if not data:
@@ -248,15 +257,14 @@ class LogMove:
         """Copy the indexes and the producer snapshot of a segment, as far as it has them."""
         for suffix in _SIDE_SUFFIXES:
             try:
-                with open(segment.path(suffix), "rb", buffering=0) as file:
-                    data = file.read()
+                data = read_file(self.files, segment.path(suffix))
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise self.source.health.refuse(error, f"cannot read {segment.path(suffix)}") from error
             with self._open_copy(segment, suffix) as fd:
                 try:
-                    os.ftruncate(fd, 0)
+                    self.files.ftruncate(fd, 0)
                 except OSError as error:
                     raise self.target_refuses(error, f"cannot write to {self.folder}") from error
                 self._write(fd, data, 0)
@@ -273,19 +281,19 @@ class LogMove:
     def _open_copy(self, segment: Segment, suffix: str) -> Iterator[int]:
         path = f"{self.folder}/{segment.base_offset:020d}{suffix}"
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = self.files.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise self.target_refuses(error, f"cannot make {path}") from error
         try:
             yield fd
         finally:
-            os.close(fd)
+            self.files.close(fd)
 
     def _write(self, fd: int, data: bytes, position: int) -> None:
         view = memoryview(data)
         try:
             while view:
-                written = os.pwrite(fd, view, position)
+                written = self.files.pwrite(fd, view, position)
                 view = view[written:]
                 position += written
         except OSError as error:
@@ -293,7 +301,7 @@ class LogMove:
 
     def _sync(self, fd: int) -> None:
         try:
-            os.fsync(fd)
+            self.files.fsync(fd)
         except OSError as error:
             # The kernel may have dropped what it could not write, whatever the error is called.
             self.target.health.fail(f"fsync in {self.folder} failed: {error}")
@@ -301,43 +309,44 @@ class LogMove:
 
     def _copy_file(self, name: str) -> None:
         try:
-            shutil.copyfile(os.path.join(self.log.directory, name), os.path.join(self.folder, name))
+            content = read_file(self.files, os.path.join(self.log.directory, name))
         except FileNotFoundError:
-            pass  # not every log has one
+            return  # not every log has one
+        write_file(self.files, os.path.join(self.folder, name), content)
 
 
-def remove_segment_files(folder: str, base_offset: int) -> None:
+def remove_segment_files(files: Files, folder: str, base_offset: int) -> None:
     for suffix in SEGMENT_SUFFIXES:
-        remove_path(f"{folder}/{base_offset:020d}{suffix}")
+        remove_path(files, f"{folder}/{base_offset:020d}{suffix}")
 
 
 # ---- after a restart
 
 
-def moved_from(folder: str | Path) -> bytes | None:
+def moved_from(files: Files, folder: str | Path) -> bytes | None:
     """The id of the directory that this folder was moved from, if that move may not have come to its end."""
     try:
-        return uuid_from_text((Path(folder) / MARKER).read_text(errors="replace").strip())
+        return uuid_from_text(read_file(files, os.path.join(folder, MARKER)).decode(errors="replace").strip())
     except (FileNotFoundError, ProtocolError):
         return None
 
 
-def remove_marker(folder: str | Path) -> None:
+def remove_marker(files: Files, folder: str | Path) -> None:
     path = os.path.join(folder, MARKER)
-    if os.path.exists(path):
-        os.unlink(path)
-        sync_path(folder)
+    if files.exists(path):
+        files.unlink(path)
+        sync_path(files, folder)
 
 
-def superseded(holders: list[tuple[LogDir, Path]]) -> tuple[LogDir, Path] | None:
+def superseded(files: Files, holders: list[tuple[LogDir, Path]]) -> tuple[LogDir, Path] | None:
     """Of a partition that is in two directories: the folder that a move has replaced; None when no move says
     so, and somebody else must have put one of them there.
     """
     if len(holders) != 2:
         return None
     (first, first_folder), (second, second_folder) = holders
-    first_came = second.meta is not None and moved_from(first_folder) == second.meta.directory_id
-    second_came = first.meta is not None and moved_from(second_folder) == first.meta.directory_id
+    first_came = second.meta is not None and moved_from(files, first_folder) == second.meta.directory_id
+    second_came = first.meta is not None and moved_from(files, second_folder) == first.meta.directory_id
     if first_came == second_came:
         return None
     return holders[1] if first_came else holders[0]

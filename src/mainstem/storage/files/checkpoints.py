@@ -9,10 +9,15 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mainstem.protocol.errors import ProtocolError
 from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import uuid_from_text, uuid_to_text
+from mainstem.storage.files.files import AnyPath, Files
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -22,36 +27,59 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
+_PIECE_BYTES = 64 * 1024
 
 
 class CheckpointError(ValueError):
     """A checkpoint file that does not have its format."""
 
 
-def write_atomically(path: str | Path, data: bytes, *, sync: bool = True) -> None:
-    """Replace the file by one with this content; with `sync`, it also survives a power failure."""
-    temporary = f"{path}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def read_file(files: Files, path: AnyPath) -> bytes:
+    """All that is in a file."""
+    fd = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        content = b""
+        while piece := files.pread(fd, _PIECE_BYTES, len(content)):
+            content += piece
+        return content
+    finally:
+        files.close(fd)
+
+
+def write_file(files: Files, path: AnyPath, data: "ReadableBuffer", *, sync: bool = False) -> None:
+    """Have a file with this content and no other. A crash may leave a part of it."""
+    fd = files.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(files, fd, data)
         if sync:
-            os.fsync(fd)
+            files.fsync(fd)
     finally:
-        os.close(fd)
-    os.replace(temporary, path)
+        files.close(fd)
+
+
+def write_all(files: Files, fd: int, data: "ReadableBuffer") -> None:
+    """Write all of it behind what was written last."""
+    view = memoryview(data)
+    while view:
+        view = view[files.write(fd, view) :]
+
+
+def write_atomically(files: Files, path: AnyPath, data: bytes, *, sync: bool = True) -> None:
+    """Replace the file by one with this content; with `sync`, it also survives a power failure."""
+    temporary = f"{os.fspath(path)}.tmp"
+    write_file(files, temporary, data, sync=sync)
+    files.replace(temporary, path)
     if sync:
-        sync_path(os.path.dirname(path))
+        sync_path(files, os.path.dirname(path))
 
 
-def sync_path(path: str | Path) -> None:
+def sync_path(files: Files, path: AnyPath) -> None:
     """Make a file's content, or the names in a directory, survive a power failure."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        files.fsync(fd)
     finally:
-        os.close(fd)
+        files.close(fd)
 
 
 def format_entries(lines: list[str]) -> bytes:
@@ -75,15 +103,17 @@ def parse_entries(path: str | Path, text: str) -> list[str]:
     return entries
 
 
-def write_offsets(path: Path, offsets: Mapping[TopicPartition, int], *, sync: bool = True) -> None:
+def write_offsets(
+    files: Files, path: Path, offsets: Mapping[TopicPartition, int], *, sync: bool = True
+) -> None:
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    write_atomically(path, format_entries(lines), sync=sync)
+    write_atomically(files, path, format_entries(lines), sync=sync)
 
 
-def read_offsets(path: Path) -> dict[TopicPartition, int]:
+def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
     """The checkpoint's offsets; empty when there is no such file."""
     try:
-        text = path.read_text(errors="replace")
+        text = read_file(files, path).decode(errors="replace")
     except FileNotFoundError:
         return {}
     offsets: dict[TopicPartition, int] = {}
@@ -96,22 +126,20 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_partition_metadata(directory: str | Path, topic_id: bytes) -> None:
+def write_partition_metadata(files: Files, directory: str | Path, topic_id: bytes) -> None:
     """The topic id, so that a folder of a deleted topic is not taken for one of a new topic of the same name.
 
     A new file in a new folder: there is no old content that a crash could lose.
     """
     text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
-    with open(os.path.join(directory, PARTITION_METADATA), "wb") as file:
-        file.write(text.encode())
+    write_file(files, os.path.join(directory, PARTITION_METADATA), text.encode())
 
 
-def read_partition_metadata(directory: str | Path) -> bytes | None:
+def read_partition_metadata(files: Files, directory: str | Path) -> bytes | None:
     """The topic id in a partition's folder; None (and a warning) when the file is missing or damaged."""
     path = os.path.join(directory, PARTITION_METADATA)
     try:
-        with open(path, "rb", buffering=0) as file:
-            text = file.read().decode(errors="replace")
+        text = read_file(files, path).decode(errors="replace")
     except FileNotFoundError:
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
@@ -124,19 +152,19 @@ def read_partition_metadata(directory: str | Path) -> bytes | None:
         return None
 
 
-def write_clean_shutdown(directory: Path, broker_epoch: int) -> None:
+def write_clean_shutdown(files: Files, directory: Path, broker_epoch: int) -> None:
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    write_atomically(directory / CLEAN_SHUTDOWN, content.encode())
+    write_atomically(files, directory / CLEAN_SHUTDOWN, content.encode())
 
 
-def take_clean_shutdown(directory: Path) -> int | None:
+def take_clean_shutdown(files: Files, directory: Path) -> int | None:
     """Remove the marker; the broker epoch in it (-1 if unreadable), or None when there was no marker."""
     path = directory / CLEAN_SHUTDOWN
     try:
-        text = path.read_text(errors="replace")
+        text = read_file(files, path).decode(errors="replace")
     except FileNotFoundError:
         return None
-    path.unlink()
+    files.unlink(path)
     try:
         return int(json.loads(text)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):

@@ -5,8 +5,9 @@ The delay lets whoever still sends from a file finish. Removing is bounded per c
 
 import heapq
 import logging
-import os
-import shutil
+import stat
+
+from mainstem.storage.files.files import Files
 
 logger = logging.getLogger(__name__)
 
@@ -39,22 +40,22 @@ class DeletionQueue:
         return due
 
 
-def remove_path(path: str) -> None:
+def remove_path(files: Files, path: str) -> None:
     """Remove a file or a whole folder; what is gone already is no error."""
     try:
-        if os.path.isdir(path):
-            shutil.rmtree(path)
+        if stat.S_ISDIR(files.stat(path).st_mode):
+            files.remove_folder(path)
         else:
-            os.unlink(path)
+            files.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
         logger.warning("cannot remove %s: %s", path, error)
 
 
-def remove_if_there(path: str) -> None:
+def remove_if_there(files: Files, path: str) -> None:
     """Remove a file on whose removal something depends: any other OSError than that it is gone is raised."""
     try:
-        os.unlink(path)
+        files.unlink(path)
     except FileNotFoundError:
         pass

@@ -6,22 +6,24 @@ the cache has let go of it or the segment has been deleted.
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
+from mainstem.storage.files.files import Files
+
 
 class FileHandle:
-    """An open file descriptor, closed when the last reference goes."""
+    """An open file descriptor with the disk it belongs to, closed when the last reference goes."""
 
-    __slots__ = ("fd", "used")
+    __slots__ = ("fd", "files", "used")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, files: Files, fd: int) -> None:
+        self.files = files
         self.fd = fd
         self.used = True
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self.fd)  # bound early: at the end of the interpreter the module may be gone
+    def __del__(self) -> None:
+        self.files.close(self.fd)
 
 
 class HandleOwner(Protocol):
@@ -37,11 +39,12 @@ class HandleCache:
     round and giving those used since the last round a second chance.
     """
 
-    __slots__ = ("_lock", "_owners", "limit")
+    __slots__ = ("_lock", "_owners", "files", "limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, files: Files, limit: int) -> None:
         if limit < 1:
             raise ValueError("the handle cache needs room for one file at least")
+        self.files = files
         self.limit = limit
         self._owners: OrderedDict[HandleOwner, None] = OrderedDict()
         self._lock = Lock()
@@ -54,7 +57,9 @@ class HandleCache:
         with self._lock:
             handle = owner.handle
             if handle is None:
-                handle = owner.handle = FileHandle(os.open(path, flags | os.O_CLOEXEC, 0o644))
+                handle = owner.handle = FileHandle(
+                    self.files, self.files.open(path, flags | os.O_CLOEXEC, 0o644)
+                )
                 self._owners[owner] = None
                 self._evict()
             return handle
@@ -97,4 +102,5 @@ class FileRange:
 
     def read(self) -> bytes:
         """The bytes themselves; fewer only if the file was cut meanwhile."""
-        return os.pread(self._handle.fd, self.length, self.position)
+        handle = self._handle
+        return handle.files.pread(handle.fd, self.length, self.position)

@@ -8,6 +8,8 @@ on appending meanwhile: the segment counts as far as the broker says.
 import sys
 
 from mainstem.storage.files.file_range import HandleCache
+from mainstem.storage.files.files import Files
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.producers.replay import aborted_in_segment
 from mainstem.storage.producers.transaction_index import index_path, write_entries
 from mainstem.storage.recovery import list_segments
@@ -27,20 +29,22 @@ def result_path(directory: str, base_offset: int) -> str:
     return f"{index_path(directory, base_offset)}.tmp"
 
 
-def rebuild(directory: str, base_offset: int, size: int) -> None:
+def rebuild(files: Files, directory: str, base_offset: int, size: int) -> None:
     """Write the entries of the segment with this base offset, which is `size` bytes long."""
-    segments = list_segments(directory, HandleCache(8), 0)
+    segments = list_segments(directory, HandleCache(files, 8), 0)
     number = next(at for at, segment in enumerate(segments) if segment.base_offset == base_offset)
     segments[number].size = size
     write_entries(
-        result_path(directory, base_offset), aborted_in_segment(directory, segments[: number + 1], number)
+        files,
+        result_path(directory, base_offset),
+        aborted_in_segment(files, directory, segments[: number + 1], number),
     )
 
 
 def main() -> int:
     directory, base_offset, size = sys.argv[1:]
     try:
-        rebuild(directory, int(base_offset), int(size))
+        rebuild(RealFiles(), directory, int(base_offset), int(size))
     except CorruptSegmentError as error:
         print(error, file=sys.stderr)
         return EXIT_DAMAGED

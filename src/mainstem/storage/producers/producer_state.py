@@ -22,7 +22,8 @@ from mainstem.records.batch import (
 )
 from mainstem.records.control import EndTxnMarker
 from mainstem.records.crc import crc32c
-from mainstem.storage.files.checkpoints import write_atomically
+from mainstem.storage.files.checkpoints import read_file, write_atomically
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.transaction_index import AbortedTransaction
 from mainstem.storage.producers.verification import VerificationGuard
 
@@ -347,17 +348,16 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
     return sorted(int(name[:20]) for name in names if _SNAPSHOT_NAME.fullmatch(name))
 
 
-def write_snapshot(directory: str, offset: int, state: ProducerState) -> None:
+def write_snapshot(files: Files, directory: str, offset: int, state: ProducerState) -> None:
     """The state before `offset`. Not synced here: that comes with the fsync of the log."""
-    write_atomically(snapshot_path(directory, offset), state.encode(), sync=False)
+    write_atomically(files, snapshot_path(directory, offset), state.encode(), sync=False)
 
 
-def load_snapshot(directory: str, offset: int) -> ProducerState | None:
+def load_snapshot(files: Files, directory: str, offset: int) -> ProducerState | None:
     """The state in a snapshot, or None (and a warning) when it is damaged or gone."""
     path = snapshot_path(directory, offset)
     try:
-        with open(path, "rb") as file:
-            return ProducerState.decode(file.read())
+        return ProducerState.decode(read_file(files, path))
     except FileNotFoundError:
         return None
     except SnapshotError as error:

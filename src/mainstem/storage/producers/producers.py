@@ -6,7 +6,6 @@ transaction index that turns out to be damaged is made again from the log.
 """
 
 import logging
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.producer_state import (
     ProducerState,
     snapshot_offsets,
@@ -51,11 +51,17 @@ class ActiveProducer(Struct, frozen=True, gc=False):
 class Producers:
     """`state` is read directly by the append; `aborted` is empty where no transaction ever was."""
 
-    __slots__ = ("_name", "_segments", "aborted", "state")
+    __slots__ = ("_files", "_name", "_segments", "aborted", "state")
 
     def __init__(
-        self, name: str, segments: Segments, state: ProducerState, aborted: AbortedTransactions
+        self,
+        files: Files,
+        name: str,
+        segments: Segments,
+        state: ProducerState,
+        aborted: AbortedTransactions,
     ) -> None:
+        self._files = files
         self._name = name
         self._segments = segments
         self.state = state
@@ -88,7 +94,7 @@ class Producers:
 
     def write_snapshot(self, offset: int) -> str:
         """Write down what is remembered as of `offset`, the end of the log; returns the path."""
-        write_snapshot(self._segments.directory, offset, self.state)
+        write_snapshot(self._files, self._segments.directory, offset, self.state)
         return snapshot_path(self._segments.directory, offset)
 
     def truncate_index(self, offset: int) -> None:
@@ -97,13 +103,15 @@ class Producers:
 
     def rebuild(self, offset: int) -> None:
         """The log ends at `offset` now: remember what its batches say, and no snapshot of a later offset."""
-        self.state = rebuild_producer_state(self._segments.directory, self._segments.in_order, offset)
+        self.state = rebuild_producer_state(
+            self._files, self._segments.directory, self._segments.in_order, offset
+        )
 
     def clear(self) -> None:
         """All batches are gone, and with them all that was known."""
         directory = self._segments.directory
-        for snapshot in snapshot_offsets(os.listdir(directory)):
-            os.unlink(snapshot_path(directory, snapshot))
+        for snapshot in snapshot_offsets(self._files.listdir(directory)):
+            self._files.unlink(snapshot_path(directory, snapshot))
         self.state = ProducerState()
 
     # ---- transactions
@@ -145,7 +153,9 @@ class Producers:
                 )  # fmt: skip
                 number = self._segments.number_of(error.base_offset)
                 try:
-                    entries = aborted_in_segment(self._segments.directory, self._segments.in_order, number)
+                    entries = aborted_in_segment(
+                        self._files, self._segments.directory, self._segments.in_order, number
+                    )
                 except CorruptSegmentError as damage:
                     raise cannot_repair(self._name, error.base_offset, str(damage)) from damage
                 self.aborted.replace(error.base_offset, entries)

@@ -3,12 +3,12 @@
 It looks at headers, and into the batches that end transactions; nothing in the log is changed.
 """
 
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from mainstem.records.batch import NO_PRODUCER_ID
 from mainstem.records.control import read_marker
+from mainstem.storage.files.files import Files
 from mainstem.storage.producers.producer_state import (
     ProducerState,
     load_snapshot,
@@ -20,22 +20,26 @@ from mainstem.storage.segments.scan import batch_at, find_offset, iter_batch_hea
 from mainstem.storage.segments.segment import Segment
 
 
-def rebuild_producer_state(directory: str, segments: Sequence[Segment], end_offset: int) -> ProducerState:
+def rebuild_producer_state(
+    files: Files, directory: str, segments: Sequence[Segment], end_offset: int
+) -> ProducerState:
     """The producers as of `end_offset`: the newest snapshot before it, and what follows.
 
     Snapshots of offsets beyond the end are removed; they describe batches that are gone.
     """
-    for offset in snapshot_offsets(os.listdir(directory)):
+    for offset in snapshot_offsets(files.listdir(directory)):
         if offset > end_offset or offset < segments[0].base_offset:
-            os.unlink(snapshot_path(directory, offset))
-    return producer_state_at(directory, segments, end_offset)
+            files.unlink(snapshot_path(directory, offset))
+    return producer_state_at(files, directory, segments, end_offset)
 
 
-def producer_state_at(directory: str, segments: Sequence[Segment], end_offset: int) -> ProducerState:
+def producer_state_at(
+    files: Files, directory: str, segments: Sequence[Segment], end_offset: int
+) -> ProducerState:
     """The same, and all snapshots are left alone."""
     state, start = ProducerState(), segments[0].base_offset
-    for offset in reversed(snapshot_offsets(os.listdir(directory))):
-        if start <= offset <= end_offset and (loaded := load_snapshot(directory, offset)) is not None:
+    for offset in reversed(snapshot_offsets(files.listdir(directory))):
+        if start <= offset <= end_offset and (loaded := load_snapshot(files, directory, offset)) is not None:
             state, start = loaded, offset
             break
     if start < end_offset:
@@ -47,10 +51,12 @@ def producer_state_at(directory: str, segments: Sequence[Segment], end_offset: i
     return state
 
 
-def aborted_in_segment(directory: str, segments: Sequence[Segment], number: int) -> list[AbortedTransaction]:
+def aborted_in_segment(
+    files: Files, directory: str, segments: Sequence[Segment], number: int
+) -> list[AbortedTransaction]:
     """The aborted transactions whose markers are in this segment, as they stand in the log."""
     segment = segments[number]
-    state = producer_state_at(directory, segments[: number + 1], segment.base_offset)
+    state = producer_state_at(files, directory, segments[: number + 1], segment.base_offset)
     return replay(state, segment)
 
 
@@ -59,17 +65,17 @@ def replay(
 ) -> list[AbortedTransaction]:
     """Bring the state on by the segment's batches from `start` to before `end`; returns what they aborted."""
     aborted: list[AbortedTransaction] = []
-    fd = segment.file().fd
+    file = segment.file()
     # Without the index: another process may be writing it.
-    found = find_offset(fd, 0, segment.size, start)
+    found = find_offset(file, 0, segment.size, start)
     if found is None:
         return aborted
     position, _, _ = found
-    for at, header in iter_batch_headers(fd, position, segment.size):
+    for at, header in iter_batch_headers(file, position, segment.size):
         if end is not None and header.base_offset >= end:
             break
         if header.producer_id != NO_PRODUCER_ID:
-            marker = read_marker(batch_at(fd, at, header)) if header.is_control else None
+            marker = read_marker(batch_at(file, at, header)) if header.is_control else None
             ended = state.record(header, marker)
             if ended is not None:
                 aborted.append(ended)

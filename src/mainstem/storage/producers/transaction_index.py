@@ -12,7 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mainstem.storage.files.checkpoints import write_file
 from mainstem.storage.files.deletion import remove_if_there
+from mainstem.storage.files.files import Files
 
 TXN_INDEX_SUFFIX = ".txnindex"
 ENTRY = struct.Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
@@ -42,9 +44,10 @@ class CorruptIndexError(Exception):
 class TransactionIndex:
     """The aborted transactions whose markers are in one segment, in the order of the markers."""
 
-    __slots__ = ("_count", "base_offset", "is_damaged", "last_offset", "path")
+    __slots__ = ("_count", "_files", "base_offset", "is_damaged", "last_offset", "path")
 
-    def __init__(self, directory: str, base_offset: int) -> None:
+    def __init__(self, files: Files, directory: str, base_offset: int) -> None:
+        self._files = files
         self.path = index_path(directory, base_offset)
         self.base_offset = base_offset
         self.is_damaged = False
@@ -59,16 +62,16 @@ class TransactionIndex:
             return self._count
         fd = self._open(os.O_RDONLY)
         try:
-            size = os.fstat(fd).st_size
+            size = self._files.fstat(fd).st_size
             self.last_offset = self._check_ends(fd, size)
         finally:
-            os.close(fd)
+            self._files.close(fd)
         self._count = size // ENTRY.size
         return self._count
 
     def _open(self, flags: int) -> int:
         try:
-            return os.open(self.path, flags | os.O_CLOEXEC)
+            return self._files.open(self.path, flags | os.O_CLOEXEC)
         except FileNotFoundError:
             raise CorruptIndexError(self.base_offset, "it is gone") from None
 
@@ -85,7 +88,7 @@ class TransactionIndex:
 
     def _read(self, fd: int, number: int) -> Iterator[AbortedTransaction]:
         """The entries from this one on."""
-        while data := os.pread(fd, _PAGE_BYTES, number * ENTRY.size):
+        while data := self._files.pread(fd, _PAGE_BYTES, number * ENTRY.size):
             if len(data) % ENTRY.size:
                 raise CorruptIndexError(self.base_offset, "an entry is cut off")
             for version, producer_id, first_offset, last_offset, stable in ENTRY.iter_unpack(data):
@@ -98,17 +101,17 @@ class TransactionIndex:
 
     def entries(self) -> Iterator[AbortedTransaction]:
         """All of them; FileNotFoundError when there is no file."""
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._files.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             yield from self._read(fd, 0)
         finally:
-            os.close(fd)
+            self._files.close(fd)
 
     def _number_of(self, fd: int, count: int, offset: int) -> int:
         """Of the first entry whose marker is at `offset` or later."""
 
         def last_offset(number: int) -> int:
-            data = os.pread(fd, _LAST_OFFSET.size, number * ENTRY.size + _LAST_OFFSET_POSITION)
+            data = self._files.pread(fd, _LAST_OFFSET.size, number * ENTRY.size + _LAST_OFFSET_POSITION)
             if len(data) != _LAST_OFFSET.size:
                 raise CorruptIndexError(self.base_offset, "it is shorter than it was")
             return int(_LAST_OFFSET.unpack(data)[0])
@@ -121,14 +124,14 @@ class TransactionIndex:
         if entry.last_offset == self.last_offset:
             return  # the index was just made again from a log that has the marker already
         assert entry.last_offset > self.last_offset, f"{entry} does not follow {self.last_offset}"
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = self._files.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            written = os.pwrite(fd, ENTRY.pack(_VERSION, *entry), count * ENTRY.size)
+            written = self._files.pwrite(fd, ENTRY.pack(_VERSION, *entry), count * ENTRY.size)
             if written != ENTRY.size:
-                os.ftruncate(fd, count * ENTRY.size)
+                self._files.ftruncate(fd, count * ENTRY.size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
-            os.close(fd)
+            self._files.close(fd)
         self._count, self.last_offset = count + 1, entry.last_offset
 
     def overlapping(self, start: int, end: int, found: list[tuple[int, int]]) -> bool:
@@ -146,7 +149,7 @@ class TransactionIndex:
                 if entry.last_stable_offset >= end:
                     return True  # whatever was open then, and whatever came later, begins behind `end`
         finally:
-            os.close(fd)
+            self._files.close(fd)
         return False
 
     def truncate(self, offset: int) -> int:
@@ -157,10 +160,10 @@ class TransactionIndex:
         fd = self._open(os.O_RDWR)
         try:
             count = self._number_of(fd, count, offset)
-            os.ftruncate(fd, count * ENTRY.size)
+            self._files.ftruncate(fd, count * ENTRY.size)
             self.last_offset = next(self._read(fd, count - 1)).last_offset if count else -1
         finally:
-            os.close(fd)
+            self._files.close(fd)
         self._count = count
         return count
 
@@ -168,12 +171,15 @@ class TransactionIndex:
 class AbortedTransactions:
     """The transaction indexes of all segments of a log that have one."""
 
-    __slots__ = ("_bases", "_directory", "_indexes", "_unsynced")
+    __slots__ = ("_bases", "_directory", "_files", "_indexes", "_unsynced")
 
-    def __init__(self, directory: str, bases: Iterable[int] = (), *, synced: bool = True) -> None:
+    def __init__(
+        self, files: Files, directory: str, bases: Iterable[int] = (), *, synced: bool = True
+    ) -> None:
+        self._files = files
         self._directory = directory
         self._bases = sorted(bases)
-        self._indexes = [TransactionIndex(directory, base) for base in self._bases]
+        self._indexes = [TransactionIndex(self._files, directory, base) for base in self._bases]
         # What the next flush must also make durable: files that were written, or the folder for a new one.
         self._unsynced = set() if synced else {directory, *(index.path for index in self._indexes)}
 
@@ -191,7 +197,7 @@ class AbortedTransactions:
             index = self._indexes[-1]
             index.load()
         else:
-            index = TransactionIndex(self._directory, base_offset)
+            index = TransactionIndex(self._files, self._directory, base_offset)
             self._unsynced.add(self._directory)
             self._bases.append(base_offset)
             self._indexes.append(index)
@@ -238,18 +244,18 @@ class AbortedTransactions:
 
     def replace(self, base_offset: int, entries: list[AbortedTransaction]) -> None:
         """Have these entries for a segment, found in the log, instead of those in the file."""
-        write_entries(index_path(self._directory, base_offset), entries)
+        write_entries(self._files, index_path(self._directory, base_offset), entries)
         self.forget(base_offset)
         if entries:
             self.renew(base_offset)
 
     def adopt(self, base_offset: int, path: str) -> None:
         """The same with a file that `write_entries` wrote elsewhere; there is none without entries."""
-        has_entries = os.path.exists(path)
+        has_entries = self._files.exists(path)
         if has_entries:
-            os.replace(path, index_path(self._directory, base_offset))
+            self._files.replace(path, index_path(self._directory, base_offset))
         else:
-            remove_if_there(index_path(self._directory, base_offset))
+            remove_if_there(self._files, index_path(self._directory, base_offset))
         self.forget(base_offset)
         if has_entries:
             self.renew(base_offset)
@@ -257,7 +263,7 @@ class AbortedTransactions:
     def renew(self, base_offset: int) -> None:
         """A segment whose index was forgotten has a new one, in its place."""
         at = bisect_left(self._bases, base_offset)
-        index = TransactionIndex(self._directory, base_offset)
+        index = TransactionIndex(self._files, self._directory, base_offset)
         self._bases.insert(at, base_offset)
         self._indexes.insert(at, index)
         self._unsynced |= {index.path, self._directory}
@@ -265,7 +271,7 @@ class AbortedTransactions:
     def moved_to(self, directory: str) -> None:
         """The partition's folder has a new name."""
         self._directory = directory
-        self._indexes = [TransactionIndex(directory, base) for base in self._bases]
+        self._indexes = [TransactionIndex(self._files, directory, base) for base in self._bases]
         self._unsynced.clear()
 
     def take_unsynced(self) -> list[str]:
@@ -277,34 +283,33 @@ class AbortedTransactions:
     def _forget_if_empty(self, index: TransactionIndex) -> None:
         if index.last_offset < 0:
             self.forget(index.base_offset)
-            remove_if_there(index.path)
+            remove_if_there(self._files, index.path)
 
 
 def index_path(directory: str, base_offset: int) -> str:
     return f"{directory}/{base_offset:020d}{TXN_INDEX_SUFFIX}"
 
 
-def write_entries(path: str, entries: list[AbortedTransaction]) -> None:
+def write_entries(files: Files, path: str, entries: list[AbortedTransaction]) -> None:
     """Make the index of a segment anew; without entries there is no file."""
     if not entries:
-        remove_if_there(path)
+        remove_if_there(files, path)
         return
-    with open(path, "wb", buffering=0) as file:
-        file.write(b"".join(ENTRY.pack(_VERSION, *entry) for entry in entries))
+    write_file(files, path, b"".join(ENTRY.pack(_VERSION, *entry) for entry in entries))
 
 
-def read_entries(directory: str, base_offset: int) -> list[AbortedTransaction]:
+def read_entries(files: Files, directory: str, base_offset: int) -> list[AbortedTransaction]:
     """All entries of a segment's index; none when there is no file."""
     try:
-        return list(TransactionIndex(directory, base_offset).entries())
+        return list(TransactionIndex(files, directory, base_offset).entries())
     except FileNotFoundError:
         return []
 
 
-def index_is_sane(directory: str, base_offset: int) -> bool:
+def index_is_sane(files: Files, directory: str, base_offset: int) -> bool:
     """Whether a segment's index, if it has one, looks as it should at both ends."""
     try:
-        TransactionIndex(directory, base_offset).load()
+        TransactionIndex(files, directory, base_offset).load()
     except CorruptIndexError:
-        return not os.path.exists(index_path(directory, base_offset))
+        return not files.exists(index_path(directory, base_offset))
     return True

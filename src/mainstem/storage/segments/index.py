@@ -10,6 +10,8 @@ import struct
 from bisect import bisect_right
 
 from mainstem.storage.errors import is_passing
+from mainstem.storage.files.checkpoints import read_file, write_file
+from mainstem.storage.files.files import Files
 
 OFFSET_ENTRY = struct.Struct(">ii")  # relative offset, position
 TIME_ENTRY = struct.Struct(">qi")  # timestamp, relative offset
@@ -20,9 +22,10 @@ _PAGE_ENTRIES = 256
 class SparseIndex:
     """Entries on disk followed by entries in memory."""
 
-    __slots__ = ("_disk_bytes", "_entry", "_recent", "_tail", "path")
+    __slots__ = ("_disk_bytes", "_entry", "_files", "_recent", "_tail", "path")
 
-    def __init__(self, path: str, entry: struct.Struct, disk_bytes: int = -1) -> None:
+    def __init__(self, files: Files, path: str, entry: struct.Struct, disk_bytes: int = -1) -> None:
+        self._files = files
         self.path = path
         self._entry = entry
         self._disk_bytes = disk_bytes
@@ -35,7 +38,7 @@ class SparseIndex:
         """Bytes in the file; 0 if there is none. Asked of the file system once."""
         if self._disk_bytes < 0:
             try:
-                self._disk_bytes = os.stat(self.path).st_size
+                self._disk_bytes = self._files.stat(self.path).st_size
             except FileNotFoundError:
                 self._disk_bytes = 0
         return self._disk_bytes
@@ -59,18 +62,19 @@ class SparseIndex:
     def write(self) -> None:
         """Bring the entries in memory into the file, which is made if it is not there."""
         position = self.disk_bytes()
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        files = self._files
+        fd = files.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if self._tail:
-                written = os.pwrite(fd, self._tail, position)
+                written = files.pwrite(fd, self._tail, position)
                 # An entry cut in two is worse than one that waits.
                 whole = written - written % self._entry.size
                 if whole != written:
-                    os.ftruncate(fd, position + whole)
+                    files.ftruncate(fd, position + whole)
                 self._disk_bytes = position + whole
                 del self._tail[:whole]
         finally:
-            os.close(fd)
+            files.close(fd)
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -80,7 +84,11 @@ class SparseIndex:
             return
         self._tail.clear()
         self._recent = b""
-        os.truncate(self.path, size)
+        fd = self._files.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            self._files.ftruncate(fd, size)
+        finally:
+            self._files.close(fd)
         self._disk_bytes = size
 
     def replace(self, entries: bytearray) -> None:
@@ -88,20 +96,16 @@ class SparseIndex:
         self._recent = b""
         if self._holds(entries):
             return
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            self._disk_bytes = 0
-            self._tail = entries
-        finally:
-            os.close(fd)
+        write_file(self._files, self.path, b"")
+        self._disk_bytes = 0
+        self._tail = entries
         self.write()
 
     def _holds(self, entries: bytearray) -> bool:
         """Whether the file has exactly this content; to write less after a crash of a node with many logs."""
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                if file.read(len(entries) + 1) != entries:
-                    return False
+            if read_file(self._files, self.path) != entries:
+                return False
         except FileNotFoundError:
             return False
         self._disk_bytes = len(entries)
@@ -116,11 +120,11 @@ class SparseIndex:
         on_disk = self.disk_bytes()
         if position >= on_disk:
             return self._entry.unpack_from(self._tail, position - on_disk)
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._files.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            data = os.pread(fd, self._entry.size, position)
+            data = self._files.pread(fd, self._entry.size, position)
         finally:
-            os.close(fd)
+            self._files.close(fd)
         return self._entry.unpack(data)
 
     def last(self) -> tuple[int, int] | None:
@@ -142,11 +146,11 @@ class SparseIndex:
             return _floor_in(recent, entry, value, column)
         if not self.disk_bytes():
             return None
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._files.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             page = self._recent = self._page(fd, value, column)
         finally:
-            os.close(fd)
+            self._files.close(fd)
         return _floor_in(page, entry, value, column)
 
     def floor_count(self, value: int, column: int = 0) -> int:
@@ -159,11 +163,11 @@ class SparseIndex:
         low, high = 0, self.disk_bytes() // size
         while high - low > _PAGE_ENTRIES:
             middle = (low + high) // 2
-            if entry.unpack(os.pread(fd, size, middle * size))[column] <= value:
+            if entry.unpack(self._files.pread(fd, size, middle * size))[column] <= value:
                 low = middle
             else:
                 high = middle
-        return os.pread(fd, (high - low) * size, low * size)
+        return self._files.pread(fd, (high - low) * size, low * size)
 
 
 def _floor_in(

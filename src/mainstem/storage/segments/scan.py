@@ -4,10 +4,10 @@ Positions given to these functions are batch boundaries. A header that cannot be
 CorruptSegmentError; nobody here guesses where the next batch might begin.
 """
 
-import os
 from collections.abc import Iterator
 
 from mainstem.records.batch import HEADER, HEADER_SIZE, HOP, LOG_OVERHEAD, MAGIC, BatchHeader
+from mainstem.storage.files.file_range import FileHandle
 
 _CHUNK_BYTES = 8192
 _LONG_CHUNK_BYTES = 64 * 1024
@@ -23,14 +23,16 @@ class CorruptSegmentError(Exception):
         self.reason = reason
 
 
-def base_offset_at(fd: int, position: int, end: int, first_offset: int, last_offset: int) -> int | None:
+def base_offset_at(
+    file: FileHandle, position: int, end: int, first_offset: int, last_offset: int
+) -> int | None:
     """The base offset of the batch that begins at `position`; None if its header does not show a batch with
     offsets between these two.
     """
     if not 0 <= position <= end - HEADER_SIZE:
         return None
     base_offset: int
-    base_offset, length, magic, delta = HOP.unpack(os.pread(fd, HOP.size, position))
+    base_offset, length, magic, delta = HOP.unpack(file.files.pread(file.fd, HOP.size, position))
     if (
         magic == MAGIC
         and _LENGTH_MIN <= length <= end - position - LOG_OVERHEAD
@@ -40,13 +42,13 @@ def base_offset_at(fd: int, position: int, end: int, first_offset: int, last_off
     return None
 
 
-def find_offset(fd: int, position: int, end: int, target: int) -> tuple[int, int, int] | None:
+def find_offset(file: FileHandle, position: int, end: int, target: int) -> tuple[int, int, int] | None:
     """`(position, size, last offset)` of the first batch whose last offset is at least `target`."""
     chunk, start = b"", position
     while position < end:
         at = position - start
         if at + HOP.size > len(chunk):
-            chunk, start, at = os.pread(fd, _CHUNK_BYTES, position), position, 0
+            chunk, start, at = file.files.pread(file.fd, _CHUNK_BYTES, position), position, 0
             if len(chunk) < HOP.size:
                 raise CorruptSegmentError(position, "a batch header is cut off")
         base_offset, length, _, delta = HOP.unpack_from(chunk, at)
@@ -60,14 +62,14 @@ def find_offset(fd: int, position: int, end: int, target: int) -> tuple[int, int
     return None
 
 
-def last_boundary(fd: int, position: int, limit: int) -> tuple[int, int]:
+def last_boundary(file: FileHandle, position: int, limit: int) -> tuple[int, int]:
     """The last batch boundary not after `limit`, and the offset at which a reader goes on there."""
     chunk, start = b"", position
     next_offset = -1
     while True:
         at = position - start
         if at + HOP.size > len(chunk):
-            chunk, start, at = os.pread(fd, _CHUNK_BYTES, position), position, 0
+            chunk, start, at = file.files.pread(file.fd, _CHUNK_BYTES, position), position, 0
             if len(chunk) < HOP.size:
                 return position, next_offset
         base_offset, length, _, delta = HOP.unpack_from(chunk, at)
@@ -79,18 +81,18 @@ def last_boundary(fd: int, position: int, limit: int) -> tuple[int, int]:
         position, next_offset = following, base_offset + delta + 1
 
 
-def batch_at(fd: int, position: int, header: BatchHeader) -> bytes:
+def batch_at(file: FileHandle, position: int, header: BatchHeader) -> bytes:
     """All of the batch with this header."""
-    return os.pread(fd, header.size, position)
+    return file.files.pread(file.fd, header.size, position)
 
 
-def iter_batch_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+def iter_batch_headers(file: FileHandle, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """`(position, header)` of every batch between two boundaries."""
     chunk, start = b"", position
     while position < end:
         at = position - start
         if at + HEADER_SIZE > len(chunk):
-            chunk, start, at = os.pread(fd, _LONG_CHUNK_BYTES, position), position, 0
+            chunk, start, at = file.files.pread(file.fd, _LONG_CHUNK_BYTES, position), position, 0
             if len(chunk) < HEADER_SIZE:
                 raise CorruptSegmentError(position, "a batch header is cut off")
         header = BatchHeader._make(HEADER.unpack_from(chunk, at))

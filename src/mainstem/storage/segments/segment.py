@@ -5,13 +5,11 @@ whole or not at all: a write that fails half-way is cut off again before anybody
 """
 
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from mainstem.config import LogConfig
 from mainstem.records.batch import BatchHeader
-from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT, reserve_from
 from mainstem.storage.files.file_range import FileHandle, HandleCache
 from mainstem.storage.producers.transaction_index import TXN_INDEX_SUFFIX
 from mainstem.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
@@ -35,7 +33,8 @@ _HINTS_MAX = 16
 # A read may end earlier than its limit by this part of it.
 _BOUNDARY_LOSS = 16
 
-_pwrite = os.pwrite
+# A file below this size reserves nothing: a thousand small partitions must not each hold megabytes.
+_FIRST_RESERVE_AT = 1 << 20
 
 
 class TornWriteError(Exception):
@@ -52,6 +51,7 @@ class Segment:
     __slots__ = (
         "_cache",
         "_directory",
+        "_files",
         "_indexes_checked",
         "_offset_index",
         "_positions",
@@ -75,12 +75,13 @@ class Segment:
     ) -> None:
         self._directory = directory
         self._cache = cache
+        self._files = cache.files
         self.base_offset = base_offset
         self.size = size
         self.created_ms = created_ms
         self.handle: FileHandle | None = None
         # A write that begins behind this position asks for more blocks first.
-        self.reserved = FIRST_RESERVE_AT
+        self.reserved = _FIRST_RESERVE_AT
         self.bytes_since_index = 0
         self.jitter_ms = 0
         # The largest offset that an append may bring without the careful path; lowered when an index is full.
@@ -110,7 +111,7 @@ class Segment:
     def forget_file(self) -> None:
         """Another will take its place: it is closed, and for the new one no blocks are reserved."""
         self.close()
-        self.reserved = FIRST_RESERVE_AT
+        self.reserved = _FIRST_RESERVE_AT
 
     def file(self) -> FileHandle:
         """The open file."""
@@ -140,9 +141,9 @@ class Segment:
             handle = self._prepare_write()
         handle.used = True
         try:
-            written = _pwrite(handle.fd, data, position)
+            written = self._files.pwrite(handle.fd, data, position)
             while written != size:
-                written += _pwrite(handle.fd, data[written:], position + written)
+                written += self._files.pwrite(handle.fd, data[written:], position + written)
         except OSError as error:
             self._undo_write(handle, error)
         self.size = position + size
@@ -169,9 +170,9 @@ class Segment:
         position, size = self.size, len(data)
         handle = self._prepare_write()
         try:
-            written = _pwrite(handle.fd, data, position)
+            written = self._files.pwrite(handle.fd, data, position)
             while written != size:
-                written += _pwrite(handle.fd, data[written:], position + written)
+                written += self._files.pwrite(handle.fd, data[written:], position + written)
         except OSError as error:
             self._undo_write(handle, error)
         failure = None
@@ -193,15 +194,15 @@ class Segment:
             self.write_indexes()  # tools that look at a live folder expect the files
         handle = self.file()
         if self.size > self.reserved:
-            self.reserved = reserve_from(handle.fd, self.size)
+            self.reserved = self._files.reserve(handle.fd, self.size)
         return handle
 
     def _undo_write(self, handle: FileHandle, error: OSError) -> NoReturn:
         if self.size == 0:
             self.roll_timestamp = ROLL_UNDECIDED  # it was worked out from the batch that did not get in
-        self.reserved = FIRST_RESERVE_AT
+        self.reserved = _FIRST_RESERVE_AT
         try:
-            os.ftruncate(handle.fd, self.size)
+            self._files.ftruncate(handle.fd, self.size)
         except OSError as cut_error:
             raise TornWriteError(error, cut_error) from error
         raise error
@@ -244,7 +245,7 @@ class Segment:
         if not self._indexes_checked:
             self._check_indexes()
         if self._offset_index is None:
-            self._offset_index = SparseIndex(self.path(INDEX_SUFFIX), OFFSET_ENTRY)
+            self._offset_index = SparseIndex(self._files, self.path(INDEX_SUFFIX), OFFSET_ENTRY)
         return self._offset_index
 
     @property
@@ -252,7 +253,7 @@ class Segment:
         if not self._indexes_checked:
             self._check_indexes()
         if self._time_index is None:
-            self._time_index = SparseIndex(self.path(TIME_INDEX_SUFFIX), TIME_ENTRY)
+            self._time_index = SparseIndex(self._files, self.path(TIME_INDEX_SUFFIX), TIME_ENTRY)
         return self._time_index
 
     def _check_indexes(self) -> None:
@@ -264,13 +265,13 @@ class Segment:
         """Whether the index files fit the log as far as their sizes and their first and last entries show."""
         offsets, times = self.path(INDEX_SUFFIX), self.path(TIME_INDEX_SUFFIX)
         try:
-            offset_bytes, time_bytes = os.stat(offsets).st_size, os.stat(times).st_size
+            offset_bytes, time_bytes = self._files.stat(offsets).st_size, self._files.stat(times).st_size
         except FileNotFoundError:
             return self.size == 0
         if offset_bytes % OFFSET_ENTRY.size or time_bytes % TIME_ENTRY.size:
             return False
-        offset_index = SparseIndex(offsets, OFFSET_ENTRY, offset_bytes)
-        time_index = SparseIndex(times, TIME_ENTRY, time_bytes)
+        offset_index = SparseIndex(self._files, offsets, OFFSET_ENTRY, offset_bytes)
+        time_index = SparseIndex(self._files, times, TIME_ENTRY, time_bytes)
         if last := offset_index.last():
             first = offset_index.entry(0)
             grows = offset_index.count == 1 or (first[0] < last[0] and first[1] < last[1])
@@ -287,16 +288,16 @@ class Segment:
     def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
         """Make both indexes again from the batch headers."""
         builder = IndexBuilder(self.base_offset, interval_bytes)
-        for position, header in iter_batch_headers(self.file().fd, 0, self.size):
+        for position, header in iter_batch_headers(self.file(), 0, self.size):
             builder.add(position, header.size, header.last_offset, header.max_timestamp)
         self.install_indexes(builder)
 
     def install_indexes(self, builder: IndexBuilder) -> None:
         """Replace both indexes by the builder's; it has seen all batches of this segment."""
         offset_entries, time_entries = builder.finish()
-        offset_index = SparseIndex(self.path(INDEX_SUFFIX), OFFSET_ENTRY)
+        offset_index = SparseIndex(self._files, self.path(INDEX_SUFFIX), OFFSET_ENTRY)
         offset_index.replace(offset_entries)
-        time_index = SparseIndex(self.path(TIME_INDEX_SUFFIX), TIME_ENTRY)
+        time_index = SparseIndex(self._files, self.path(TIME_INDEX_SUFFIX), TIME_ENTRY)
         time_index.replace(time_entries)
         self._offset_index, self._time_index = offset_index, time_index
         self._indexes_checked = True
@@ -334,9 +335,9 @@ class Segment:
         """No more batches will come: the indexes are written and what was preallocated is given back."""
         self.write_indexes()
         fd = self.file().fd
-        if self.reserved != FIRST_RESERVE_AT or os.fstat(fd).st_size != self.size:
-            os.ftruncate(fd, self.size)
-            self.reserved = FIRST_RESERVE_AT
+        if self.reserved != _FIRST_RESERVE_AT or self._files.fstat(fd).st_size != self.size:
+            self._files.ftruncate(fd, self.size)
+            self.reserved = _FIRST_RESERVE_AT
 
     # ---- timestamps
 
@@ -366,12 +367,12 @@ class Segment:
         """What retention by time goes by: the largest timestamp, or the file's age when there is none."""
         if self.max_timestamp >= 0:
             return self.max_timestamp
-        return int(os.stat(self.path(LOG_SUFFIX)).st_mtime * 1000)
+        return int(self._files.stat(self.path(LOG_SUFFIX)).st_mtime * 1000)
 
     def first_timestamp(self) -> int:
         """The max timestamp of the first batch, from which the age of the segment counts; -1 without one."""
         if self.rolling_timestamp is None and self.size:
-            for _, header in iter_batch_headers(self.file().fd, 0, self.size):
+            for _, header in iter_batch_headers(self.file(), 0, self.size):
                 self.rolling_timestamp = header.max_timestamp
                 break
         return NO_TIMESTAMP if self.rolling_timestamp is None else self.rolling_timestamp
@@ -387,7 +388,7 @@ class Segment:
             if known is not None:
                 return known if known < self.size else None
         boundary = self._boundary_in_index(offset - self.base_offset)
-        found = find_offset(self.file().fd, boundary[0] if boundary else 0, self.size, offset)
+        found = find_offset(self.file(), boundary[0] if boundary else 0, self.size, offset)
         return found[0] if found else None
 
     def _boundary_in_index(self, value: int, column: int = 0) -> tuple[int, int] | None:
@@ -408,7 +409,7 @@ class Segment:
     def _followed(self, entry: tuple[int, int]) -> tuple[int, int] | None:
         """Where an entry of the offset index leads; None if there is no such batch."""
         last_offset, position = self.base_offset + entry[0], entry[1]
-        base_offset = base_offset_at(self.file().fd, position, self.size, self.base_offset, last_offset)
+        base_offset = base_offset_at(self.file(), position, self.size, self.base_offset, last_offset)
         return None if base_offset is None else (position, base_offset)
 
     def boundary_before(self, position: int, limit: int) -> tuple[int, int]:
@@ -418,7 +419,7 @@ class Segment:
             if (limit - boundary[0]) * _BOUNDARY_LOSS < limit - position:
                 return boundary  # so close to the limit that a few more batches are not worth a look
             position = boundary[0]
-        return last_boundary(self.file().fd, position, limit)
+        return last_boundary(self.file(), position, limit)
 
     def remember(self, offset: int, position: int) -> None:
         """A reader that got everything before `offset` will soon ask for it: it is at this boundary."""
@@ -443,9 +444,9 @@ class Segment:
         relative = offset - self.base_offset - 1
         offset_index.truncate(offset_index.floor_count(relative))
         time_index.truncate(time_index.floor_count(relative, 1))
-        os.ftruncate(self.file().fd, position)
+        self._files.ftruncate(self.file().fd, position)
         self.size = position
-        self.reserved = FIRST_RESERVE_AT
+        self.reserved = _FIRST_RESERVE_AT
         self.bytes_since_index = 0
         self._positions = None
         self.max_offset = self.base_offset + RELATIVE_OFFSET_MAX
@@ -463,7 +464,7 @@ class Segment:
             self.known_max_timestamp, self.known_max_timestamp_offset = last[0], self.base_offset + last[1]
             entry = self.offset_index.floor(last[1])
             start = entry[1] if entry else 0
-        for _, header in iter_batch_headers(self.file().fd, start, self.size):
+        for _, header in iter_batch_headers(self.file(), start, self.size):
             if header.max_timestamp > self.known_max_timestamp:
                 self.known_max_timestamp = header.max_timestamp
                 self.known_max_timestamp_offset = header.last_offset
@@ -478,7 +479,7 @@ class Segment:
         for suffix in suffixes:
             path = self.path(suffix)
             try:
-                os.rename(path, path + DELETED_SUFFIX)
+                self._files.rename(path, path + DELETED_SUFFIX)
             except FileNotFoundError:
                 continue
             renamed.append(path + DELETED_SUFFIX)

@@ -177,13 +177,14 @@ def create_segment(
     """A new, empty segment with its file. Its indexes come with the first batch."""
     segment = Segment(directory, base_offset, 0, now_ms, environment.handles)
     path = segment.path(LOG_SUFFIX)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    files = environment.files
+    fd = files.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         if config.preallocate:
-            os.posix_fallocate(fd, 0, config.segment_bytes)
+            files.posix_fallocate(fd, 0, config.segment_bytes)
     except OSError:
-        os.unlink(path)
+        files.unlink(path)
         raise
     finally:
-        os.close(fd)
+        files.close(fd)
     return segment

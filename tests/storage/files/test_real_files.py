@@ -1,9 +1,9 @@
-"""Blocks reserved ahead of a growing segment: seen only in what the file takes up on disk."""
+"""The disk of this machine: reserved blocks are seen only in what a file takes up."""
 
 import os
 from pathlib import Path
 
-from mainstem.storage.files.block_reserve import FIRST_RESERVE_AT, reserve_from
+from mainstem.storage.files.real_files import RealFiles
 from tests.storage.log_helpers import NOW_MS, append, open_log, read_batches
 
 
@@ -16,10 +16,10 @@ def test_as_much_again_is_reserved_and_the_size_stays(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 5_000_000)
     fd = os.open(path, os.O_RDWR)
     before = _allocated(path)
-    assert reserve_from(fd, 5_000_000) == 10_000_000
+    assert RealFiles().reserve(fd, 5_000_000) == 10_000_000
     assert path.stat().st_size == 5_000_000
     assert _allocated(path) > before + 4_000_000
-    assert reserve_from(fd, 100 << 20) == (100 << 20) + (16 << 20)
+    assert RealFiles().reserve(fd, 100 << 20) == (100 << 20) + (16 << 20)
     os.ftruncate(fd, 5_000_000)
     assert _allocated(path) < before + 1_000_000
     os.close(fd)
@@ -27,7 +27,7 @@ def test_as_much_again_is_reserved_and_the_size_stays(tmp_path: Path) -> None:
 
 def test_no_room_is_no_error(tmp_path: Path) -> None:
     read_only = os.open(tmp_path, os.O_RDONLY)
-    assert reserve_from(read_only, FIRST_RESERVE_AT) > FIRST_RESERVE_AT
+    assert RealFiles().reserve(read_only, 1 << 20) > 1 << 20
     os.close(read_only)
 
 
