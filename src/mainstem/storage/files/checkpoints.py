@@ -38,10 +38,10 @@ def read_file(files: Files, path: AnyPath) -> bytes:
     """All that is in a file."""
     fd = files.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        content = b""
+        content = bytearray()
         while piece := files.pread(fd, _PIECE_BYTES, len(content)):
             content += piece
-        return content
+        return bytes(content)
     finally:
         files.close(fd)
 
