@@ -61,6 +61,14 @@ class LogDir:
         else:
             self._lock()
 
+    @staticmethod
+    def usable_or_offline(files: Files, path: Path) -> "LogDir":
+        """The directory; offline where the file system refuses it."""
+        try:
+            return LogDir(files, path)
+        except LogDirUnusableError as error:
+            return LogDir(files, path, unusable=str(error))
+
     def _lock(self) -> None:
         path = self.path
         try:

@@ -29,7 +29,7 @@ from mainstem.storage.environment import (
     DEFAULT_PRODUCER_ID_EXPIRATION_MS,
     LogEnvironment,
 )
-from mainstem.storage.errors import LogDirInvalidError, LogDirUnusableError, storage_error
+from mainstem.storage.errors import LogDirInvalidError, storage_error
 from mainstem.storage.files.checkpoints import (
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -84,18 +84,13 @@ class LogManager:
         # Logs with the directory that they were on their way to when the node stopped.
         self.interrupted_moves: list[tuple[Log, LogDir]] = []
         try:
+            open_dir = LogDir if len(log_dirs) == 1 else LogDir.usable_or_offline
             for path in log_dirs:
-                self.dirs.append(LogDir(self._files, path) if len(log_dirs) == 1 else self._open_dir(path))
+                self.dirs.append(open_dir(self._files, Path(path)))
             self.meta = self._identify(node_id, cluster_id, now_ms)
         except BaseException:
             self._release()
             raise
-
-    def _open_dir(self, path: Path) -> LogDir:
-        try:
-            return LogDir(self._files, path)
-        except LogDirUnusableError as error:
-            return LogDir(self._files, path, unusable=str(error))
 
     def _identify(self, node_id: int, cluster_id: str | None, now_ms: int) -> MetaProperties:
         known = [
@@ -265,7 +260,7 @@ class LogManager:
         log_dir = self._dir_for_new(f"{topic}-{partition}", is_new, directory_id)
         folder = log_dir.path / f"{topic}-{partition}"
         try:
-            if read_partition_metadata(folder) not in (None, topic_id):
+            if read_partition_metadata(self._files, folder) not in (None, topic_id):
                 # An earlier topic of that name is deleted, but the disk did not let its folder go.
                 self._discard(log_dir, folder, topic, partition, now_ms)
             log = Log.open(
