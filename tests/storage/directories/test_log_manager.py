@@ -1,7 +1,6 @@
 """All logs of a node: over several directories, through restarts, crashes and deletions."""
 
 import errno
-import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.files.deletion import remove_path
 from mainstem.storage.files.real_files import RealFiles
 from tests.storage.log_helpers import NOW_MS, TOPIC_ID, append, read_batches
+from tests.support.failing_files import FailingFiles
 
 HOUR_MS = 3_600_000
 
@@ -180,16 +180,13 @@ def test_the_folder_of_an_earlier_topic_makes_way(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_could_not_be_renamed_is_not_taken_for_that_of_a_later_topic(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    logs = loaded(tmp_path)
+    files = FailingFiles()
+    logs = LogManager([tmp_path], node_id=1, now_ms=NOW_MS, cluster_id="cluster", files=files)
     append(logs.create("orders", 0, TOPIC_ID, LogConfig(), NOW_MS), 5)
     fresh_id = bytes(reversed(TOPIC_ID))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", full)
+    with files.failing("rename", error=OSError(errno.ENOSPC, "No space left on device")):
         for refused in (
             lambda: logs.delete("orders", 0, NOW_MS),
             lambda: logs.create("orders", 0, fresh_id, LogConfig(), NOW_MS),
