@@ -9,7 +9,7 @@ import pyarrow.parquet
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from mainstem.cli.demo.check import LETTERS_TOPIC, PAID_TOPIC, TABLE, check, table_rows
+from mainstem.cli.demo.check import DEAD_LETTERS_TOPIC, PAID_TOPIC, TABLE, check, table_rows
 from mainstem.cli.demo.stream import Expected
 from mainstem.testing import Broker
 
@@ -36,14 +36,14 @@ def _write_table(folder: Path, rows: list[tuple[int, bool]]) -> None:
 
 def _write_topics(broker: Broker, paid: list[int], bad: list[bytes]) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    topics = [NewTopic(name, num_partitions=2) for name in (PAID_TOPIC, LETTERS_TOPIC)]
+    topics = [NewTopic(name, num_partitions=2) for name in (PAID_TOPIC, DEAD_LETTERS_TOPIC)]
     for created in admin.create_topics(topics).values():
         created.result()
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in paid:
         producer.produce(PAID_TOPIC, b"{}", str(number))
     for value in bad:
-        producer.produce(LETTERS_TOPIC, value, headers=[("mainstem.dead-letter.step", b"orders.decode")])
+        producer.produce(DEAD_LETTERS_TOPIC, value, headers=[("mainstem.dead-letter.step", b"orders.decode")])
     assert producer.flush(30) == 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mainstem.cli.demo.display import Figures, make_display
+from mainstem.cli.demo.display import Counts, make_display
 from mainstem.testing import Broker
 from tests.cli.command import run_command
 from tests.support.kafka_peer import java
@@ -152,12 +152,12 @@ class _Terminal(io.StringIO):
 
 
 def test_progress_is_a_table_on_a_terminal_and_lines_elsewhere() -> None:
-    figures = Figures("running", 1200, 900, "12 behind (<1 s)", "up to date", 700, 500, 11, 1.5)
+    counts = Counts("running", 1200, 900, "12 behind (<1 s)", "up to date", 700, 500, 11, 1.5)
     terminal, pipe = _Terminal(), io.StringIO()
     for stream in (terminal, pipe):
         with make_display(stream) as display:
-            display.show(figures)
-            display.show(figures)
+            display.show(counts)
+            display.show(counts)
     assert re.search(r"topic orders\s+1,200\s+12 behind", terminal.getvalue())
     assert re.search(r"table, Parquet\s+500", terminal.getvalue())
     (line,) = pipe.getvalue().splitlines()

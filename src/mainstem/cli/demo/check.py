@@ -21,7 +21,7 @@ from mainstem.cli.demo.stream import Expected
 from mainstem.cli.errors import CommandError
 
 PAID_TOPIC = "paid-orders"
-LETTERS_TOPIC = "shop.dead-letters"
+DEAD_LETTERS_TOPIC = "shop.dead-letters"
 TABLE = "table"
 _SILENCE_MAX_S = 30.0
 
@@ -65,10 +65,10 @@ def check(expected: Expected, bootstrap: str, folder: Path) -> Outcome:
     outcome.outputs.append(_compared("table", "paid orders", expected.paid, settled))
     unpaid = expected.paid_too_late | expected.unpaid
     outcome.outputs.append(_compared("table", "unpaid or paid too late", unpaid, open_ones))
-    letters = list(_messages(bootstrap, LETTERS_TOPIC))
-    values = [message.value() or b"" for message in letters]
-    outcome.outputs.append(_compared(f"topic {LETTERS_TOPIC}", "bad records", expected.bad, values))
-    outcome.reasons.update(_reason(message) for message in letters)
+    dead_letters = list(_messages(bootstrap, DEAD_LETTERS_TOPIC))
+    values = [message.value() or b"" for message in dead_letters]
+    outcome.outputs.append(_compared(f"topic {DEAD_LETTERS_TOPIC}", "bad records", expected.bad, values))
+    outcome.reasons.update(_reason(message) for message in dead_letters)
     return outcome
 
 

@@ -22,8 +22,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from mainstem.cli.command_name import typeable
-from mainstem.cli.demo.check import LETTERS_TOPIC, PAID_TOPIC, TABLE, Outcome, check
-from mainstem.cli.demo.display import Figures, lag_text, make_display
+from mainstem.cli.demo.check import DEAD_LETTERS_TOPIC, PAID_TOPIC, TABLE, Outcome, check
+from mainstem.cli.demo.display import Counts, lag_text, make_display
 from mainstem.cli.demo.pipeline import FILE, SPARK_LOG, DemoPipeline
 from mainstem.cli.demo.requirements import check_requirements
 from mainstem.cli.demo.sender import DemoSender
@@ -170,15 +170,15 @@ class _Demo:
         progress = _Progress(sender, pipeline)
         with make_display(sys.stdout) as display:
             while not progress.is_running():
-                display.show(progress.figures())
+                display.show(progress.counts())
                 time.sleep(TICK_S)
             sender.start()
             while not self._is_complete(progress, stream, bootstrap):
-                display.show(progress.figures())
+                display.show(progress.counts())
                 time.sleep(TICK_S)
-            display.show(progress.figures("ending the pipeline"))
+            display.show(progress.counts("ending the pipeline"))
             pipeline.stop()
-            display.show(progress.figures("comparing what came out with what went in"))
+            display.show(progress.counts("comparing what came out with what went in"))
             return check(stream.expected, bootstrap, self._folder)
 
     def _is_complete(self, progress: _Progress, stream: Stream, bootstrap: str) -> bool:
@@ -215,7 +215,7 @@ class _Progress:
     def __init__(self, sender: DemoSender, pipeline: DemoPipeline) -> None:
         self._sender = sender
         self._pipeline = pipeline
-        self._last: Figures | None = None
+        self._last: Counts | None = None
         self._moved_at = self._checked_at = time.monotonic()
 
     def is_running(self) -> bool:
@@ -239,22 +239,22 @@ class _Progress:
         return True
 
     def stands_still(self) -> bool:
-        figures = self.figures()
-        if figures != self._last or figures.phase != WAITING:
-            self._last, self._moved_at = figures, time.monotonic()
+        counts = self.counts()
+        if counts != self._last or counts.phase != WAITING:
+            self._last, self._moved_at = counts, time.monotonic()
         return time.monotonic() - self._moved_at > STANDSTILL_S
 
-    def figures(self, phase: str | None = None) -> Figures:
+    def counts(self, phase: str | None = None) -> Counts:
         sent = self._sender.sent
         state = self._pipeline.state()
         if state is None or state.snapshot is None:
             starting = "starting Spark" if state is None else state.phase
-            return Figures(phase or starting, sent[ORDERS], sent[PAYMENTS])
+            return Counts(phase or starting, sent[ORDERS], sent[PAYMENTS])
         snapshot = state.snapshot
         sinks = {query.name: query for query in snapshot.sinks}
         lags = {lag.topic: lag_text(lag) for lag in snapshot.lags}
         is_waiting = self._sender.finished and state.phase == "running"
-        return Figures(
+        return Counts(
             phase or (WAITING if is_waiting else state.phase),
             sent[ORDERS],
             sent[PAYMENTS],
@@ -305,7 +305,7 @@ def _show_next(folder: Path) -> None:
         (f"ls {where}/{TABLE}", "the table, for anything that reads Parquet"),
         (f"mainstem up --data {where}/{BROKER_FOLDER}", "the broker again; then, in another terminal:"),
         (f"mainstem consume {PAID_TOPIC} -B -n 3", "the paid orders"),
-        (f"mainstem consume {LETTERS_TOPIC} -B -n 3 --format json", "dead letters, with the reason"),
+        (f"mainstem consume {DEAD_LETTERS_TOPIC} -B -n 3 --format json", "dead letters, with the reason"),
         ("mainstem groups lag shop", "how far the pipeline has read"),
         (f"mainstem pipeline run {where}/{FILE}", "the pipeline again: it goes on where it was"),
     ]

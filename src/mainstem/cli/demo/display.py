@@ -13,7 +13,7 @@ LINE_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Figures:
+class Counts:
     """Everything that is shown at one moment."""
 
     phase: str
@@ -23,7 +23,7 @@ class Figures:
     payments_lag: str = ""
     paid: int = 0
     rows: int = 0
-    letters: int = 0
+    dead_letters: int = 0
     batch_s: float = 0.0
 
 
@@ -43,7 +43,7 @@ class DemoDisplay:
         self._stream = stream
         self._started = time.monotonic()
         self._line_at = self._started
-        self._last = Figures("")
+        self._last = Counts("")
 
     def __enter__(self) -> DemoDisplay:
         return self
@@ -51,18 +51,18 @@ class DemoDisplay:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def show(self, figures: Figures) -> None:
+    def show(self, counts: Counts) -> None:
         now = time.monotonic()
-        is_due = figures != self._last and now - self._line_at >= LINE_EVERY_S
-        if figures.phase != self._last.phase or is_due:
-            self._last, self._line_at = figures, now
-            print(self._line(figures), file=self._stream, flush=True)
+        is_due = counts != self._last and now - self._line_at >= LINE_EVERY_S
+        if counts.phase != self._last.phase or is_due:
+            self._last, self._line_at = counts, now
+            print(self._line(counts), file=self._stream, flush=True)
 
-    def _line(self, figures: Figures) -> str:
+    def _line(self, counts: Counts) -> str:
         return (
-            f"{self._elapsed()}  {figures.phase}: "
-            f"{figures.orders:,} orders and {figures.payments:,} payments in, "
-            f"{figures.paid:,} paid orders, {figures.rows:,} rows and {figures.letters:,} dead letters out"
+            f"{self._elapsed()}  {counts.phase}: "
+            f"{counts.orders:,} orders and {counts.payments:,} payments in, "
+            f"{counts.paid:,} paid orders, {counts.rows:,} rows and {counts.dead_letters:,} dead letters out"
         )
 
     def _elapsed(self) -> str:
@@ -77,7 +77,7 @@ class TerminalDisplay(DemoDisplay):
         from rich.console import Console
         from rich.live import Live
 
-        self._figures = Figures("starting")
+        self._counts = Counts("starting")
         self._live = Live(
             console=Console(file=stream),
             get_renderable=self._picture,
@@ -93,8 +93,8 @@ class TerminalDisplay(DemoDisplay):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, figures: Figures) -> None:
-        self._figures = figures
+    def show(self, counts: Counts) -> None:
+        self._counts = counts
 
     def _picture(self) -> Any:
         from rich import box
@@ -105,18 +105,18 @@ class TerminalDisplay(DemoDisplay):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
         for justify in ("left", "left", "right", "left"):
             table.add_column(justify=justify)
-        for row in self._rows(self._figures):
+        for row in self._rows(self._counts):
             table.add_row(*row)
         if not hasattr(self, "_spinner"):
             self._spinner = Spinner("dots")
-        self._spinner.update(text=f" {self._elapsed()}  {self._figures.phase}  [dim](Ctrl-C ends it)[/dim]")
+        self._spinner.update(text=f" {self._elapsed()}  {self._counts.phase}  [dim](Ctrl-C ends it)[/dim]")
         return Group(self._spinner, table)
 
     @staticmethod
-    def _rows(figures: Figures) -> Iterator[tuple[str, ...]]:
-        yield "in", "topic orders", f"{figures.orders:,}", figures.orders_lag
-        yield "", "topic payments", f"{figures.payments:,}", figures.payments_lag
-        batch = f"batches of {figures.batch_s:.1f} s" if figures.batch_s else ""
-        yield "out", "topic paid-orders", f"{figures.paid:,}", batch
-        yield "", "table, Parquet", f"{figures.rows:,}", ""
-        yield "", "topic shop.dead-letters", f"{figures.letters:,}", ""
+    def _rows(counts: Counts) -> Iterator[tuple[str, ...]]:
+        yield "in", "topic orders", f"{counts.orders:,}", counts.orders_lag
+        yield "", "topic payments", f"{counts.payments:,}", counts.payments_lag
+        batch = f"batches of {counts.batch_s:.1f} s" if counts.batch_s else ""
+        yield "out", "topic paid-orders", f"{counts.paid:,}", batch
+        yield "", "table, Parquet", f"{counts.rows:,}", ""
+        yield "", "topic shop.dead-letters", f"{counts.dead_letters:,}", ""
