@@ -176,9 +176,9 @@ class BrokerRole:
         environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
         for log_dir in self.log_manager.dirs:
             log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
+        self.replicas = Replicas(server, self._partition_returned)
         await self._register()
         image = self.metadata_cache.image = server.metadata_log.image
-        self.replicas = Replicas(server, self._partition_returned)
         self._coordinators = NodeCoordinators(server, self.replicas, self.producer_ids)
         self._maintenance = Maintenance(server, self.replicas)
         server.configuration.subscribe(self._reconfigured)

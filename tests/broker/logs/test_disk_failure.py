@@ -1,10 +1,15 @@
 """A disk that is full or broken, as clients see it: clear errors, reading goes on, and a way back."""
 
 import errno
+import os
+import threading
+
+import pytest
 
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.testing import BrokerError
 from tests.broker.conftest import Connect, MakeBroker
 from tests.broker.harness import create_topic, fetch, produce, values_of
 from tests.support.failing_files import FailingFiles
@@ -58,3 +63,22 @@ async def test_an_fsync_that_fails_answers_its_waiters_and_takes_the_directory_o
     await broker.restart()
     client = await connect(broker)
     assert (await produce(client, topic, b"back")).error_code == 0
+
+
+async def test_a_disk_that_fails_during_the_start_ends_it_with_the_reason(
+    make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken_in_threads(fd: int) -> None:  # the broker registers when the loop runs; what is before is not
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError(errno.EIO, "Input/output error")
+        os.fsync(fd)
+
+    files = FailingFiles()
+    broker = await make_broker(files=files)
+    await broker.stop()
+    refusal = pytest.raises(BrokerError, match="cannot write the metadata log: fsync")
+    with files.exchanged(fsync=broken_in_threads), refusal:
+        await broker.start()
+    assert "no log directory is left" in caplog.text
+    assert "Exception in callback" not in caplog.text
+    await broker.start()

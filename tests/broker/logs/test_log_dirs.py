@@ -1,6 +1,7 @@
 """Several log directories: where partitions go, what one that fails takes with it, and moves between them."""
 
 import asyncio
+import errno
 import shutil
 import time
 from pathlib import Path
@@ -8,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from mainstem.protocol.apis.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicState
 from mainstem.protocol.apis.k34_alter_replica_log_dirs import (
@@ -21,6 +27,7 @@ from mainstem.records.batch import iter_headers
 from mainstem.records.record import Record, build_batch, iter_records
 from mainstem.storage.files.checkpoints import CLEANER_OFFSETS, read_offsets
 from mainstem.storage.files.real_files import RealFiles
+from mainstem.storage.log import Log
 from mainstem.testing import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.apis.test_administration import BROKER, SET, delete
@@ -162,6 +169,30 @@ async def test_a_directory_that_cannot_be_used_at_the_start(
     client = await connect(broker)
     for index, values in enumerate(([b"kept", b"more"], [b"kept"]) * 2):
         assert values_of((await fetch(client, topic, partition=index)).records) == values
+
+
+async def test_a_log_that_was_loaded_before_its_directory_failed_is_offline(
+    make_broker: MakeBroker, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await two_dirs(make_broker, tmp_path)
+    topic = await _spread(await connect(broker))
+    await broker.stop()
+    open_log = Log.open
+
+    def broken(directory: Path, *args: Any, **options: Any) -> Log:
+        if directory.name == f"{topic.name}-3":
+            raise OSError(errno.EIO, "Input/output error")
+        return open_log(directory, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "open", staticmethod(broken))
+        await broker.start()
+    client = await connect(broker)
+    for index, code in enumerate((0, ErrorCode.KAFKA_STORAGE_ERROR) * 2):
+        asked = ListOffsetsTopic(name=topic.name, partitions=[ListOffsetsPartition(index, timestamp=-1)])
+        answer = await client.call(ListOffsetsRequest(topics=[asked]))
+        assert answer.topics[0].partitions[0].error_code == code, index
+        assert (await fetch(client, topic, partition=index)).error_code == code
 
 
 async def test_groups_go_on_whose_offsets_are_in_a_directory_that_works(

@@ -41,7 +41,9 @@ class Subscriber(Protocol):
 
 
 class Partition:
-    """A partition of which this node has a replica. Before the metadata says who leads it, it follows."""
+    """A partition of which this node has a replica. Before the metadata says who leads it, it follows; if its
+    log cannot be used, it is offline from the start.
+    """
 
     __slots__ = (
         "_flush_running",
@@ -78,7 +80,10 @@ class Partition:
         self.index = index
         self.log = log
         self.node_id = node_id
-        self.role: LeaderState[AckWaiter] | Follower | Offline = Follower(-1)
+        failure = log.health.failure
+        self.role: LeaderState[AckWaiter] | Follower | Offline = (
+            Follower(-1) if failure is None else Offline(-1, failure)
+        )
         self.leader_epoch = -1
         # As it was when it was last written down; the log may have been cut since.
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
