@@ -3,22 +3,35 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from mainstem.broker.clock import Clock
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.cluster.delta import MetadataDelta
 from mainstem.cluster.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from mainstem.protocol.apis.k01_fetch import FetchPartition
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from mainstem.protocol.apis.k35_describe_log_dirs import DescribeLogDirsPartition, DescribeLogDirsRequest
 from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.storage.directories.log_manager import LogManager
+from mainstem.storage.log import Log
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
-from tests.broker.harness import Client, Topic, create_topic, delete_topic, eventually, produce
+from tests.broker.harness import (
+    Client,
+    Topic,
+    create_topic,
+    delete_topic,
+    eventually,
+    fetch_request,
+    produce,
+)
 from tests.broker.scraping import ask, metrics_port, scrape
 from tests.support.failing_files import FailingFiles
 
@@ -88,6 +101,34 @@ async def test_a_partition_is_tried_again_for_whoever_asks(make_broker: MakeBrok
     assert [unmade.part.partition for unmade in broker.node.replicas.unmade] == [2]
     await delete_topic(client, topic)
     assert broker.node.replicas.unmade == []
+
+
+async def test_attempts_in_vain_are_few_whoever_asks(
+    make_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainstem.broker.logs.maintenance._UNMADE_LOGS_SECONDS", 3600)
+    broker = await make_broker()
+    client = await connect(broker)
+    _block(broker, "t", *range(50))
+    assert (await _create(client, "t", 50))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    topic = Topic("t", broker.node.image.topics_by_name["t"].topic_id)
+    ns, attempts = 0, 0
+    create = LogManager.create
+
+    def slow(*args: Any, **options: Any) -> Log:
+        nonlocal ns, attempts
+        attempts += 1
+        ns += 1_000_000
+        return create(*args, **options)
+
+    monkeypatch.setattr(LogManager, "create", slow)
+    monkeypatch.setattr(Clock, "ticks_ns", lambda _: ns)
+    everywhere = fetch_request({topic: [FetchPartition(index) for index in range(50)]})
+    for expected in (1, 1, 2):
+        answer = await client.call(everywhere)
+        errors = {part.error_code for part in answer.responses[0].partitions}
+        assert (errors, attempts) == ({ErrorCode.KAFKA_STORAGE_ERROR}, expected)
+        ns += 10_000_000
 
 
 async def test_a_start_goes_on_without_a_log_that_cannot_be_made(

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # So many attempts in vain end a round of making up for logs: on a full disk the next one would fail as well.
 _FAILURES_PER_ROUND = 4
+# So many times as long as a client's attempt in vain took there is no other one.
+_REST_AFTER_FAILURE = 19
 
 
 class UnmadeLog(Struct):
@@ -62,6 +64,7 @@ class Replicas:
         self._by_id: dict[bytes, list[Partition | None]] = {}
         self._names: dict[bytes, str] = {}
         self._unmade: dict[tuple[str, int], UnmadeLog] = {}
+        self._no_attempt_before_ns = 0
 
     # ---- looking up
 
@@ -72,7 +75,7 @@ class Replicas:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index} here"
             )
-        return partitions[index] or self._make_now(topic, index)
+        return partitions[index] or self._make_if_asked(topic, index)
 
     def by_topic_id(self, topic_id: bytes, index: int) -> Partition:
         partitions = self._by_id.get(topic_id)
@@ -83,7 +86,7 @@ class Replicas:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"the topic has {len(partitions)} partitions, and no partition {index}",
             )
-        return partitions[index] or self._make_now(self._names[topic_id], index)
+        return partitions[index] or self._make_if_asked(self._names[topic_id], index)
 
     def find(self, topic: str, index: int) -> Partition | None:
         """The partition if it is here; nothing is tried to make it."""
@@ -285,6 +288,23 @@ class Replicas:
                 if failures == _FAILURES_PER_ROUND:
                     return
             await turn.yield_to_loop()
+
+    def _make_if_asked(self, topic: str, index: int) -> Partition:
+        """Try to make a log for whoever asks for the partition; but on a full disk everybody asks again and
+        again, for thousands of them at once: attempts in vain take only a part of the time.
+        """
+        unmade = self._unmade.get((topic, index))
+        ticks_ns = self._server.clock.ticks_ns
+        began_ns = ticks_ns()
+        if unmade is not None and began_ns < self._no_attempt_before_ns:
+            raise KafkaError(unmade.problem.code, unmade.problem.message)
+        try:
+            return self._make_now(topic, index)
+        except KafkaError:
+            if unmade is not None:
+                ended_ns = ticks_ns()
+                self._no_attempt_before_ns = ended_ns + _REST_AFTER_FAILURE * (ended_ns - began_ns)
+            raise
 
     def _make_now(self, topic: str, index: int) -> Partition:
         """Try again to make a log; KAFKA_STORAGE_ERROR when it is still not possible, and
