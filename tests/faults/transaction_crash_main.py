@@ -3,7 +3,7 @@
     python transaction_crash_main.py ORDER up ...
 
 ORDER is a file that a test puts there when the moment has come: `before` or `after`, then the words that tell
-the write, see `describe`. It hooks into the one place where batches are written, and changes nothing else.
+the write, see `describe`. It hooks into the call with which batches are written, and changes nothing else.
 """
 
 import os
@@ -17,6 +17,7 @@ from mainstem.coordinator.transaction.metadata import State
 from mainstem.records.batch import read_header
 from mainstem.records.record import iter_records
 from mainstem.storage.files.real_files import RealFiles
+from mainstem.storage.segments.segment import LOG_SUFFIX
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -35,7 +36,7 @@ def describe(folder: str, data: memoryview) -> str:
 
 
 class Crash:
-    """Takes the place of `os.pwrite`."""
+    """Takes the place of the real disk's `pwrite`."""
 
     def __init__(self, order: Path) -> None:
         self._order = order
@@ -46,9 +47,11 @@ class Crash:
         if not self._order.exists():
             self._met.clear()
             return self._pwrite(descriptor, data, position)
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if path.suffix != LOG_SUFFIX:
+            return self._pwrite(descriptor, data, position)  # an index
         moment, wanted = self._order.read_text().split(" ", 1)
-        folder = Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent.name
-        what = describe(folder, memoryview(data))
+        what = describe(path.parent.name, memoryview(data))
         self._met.append(what)
         # A write that comes several times has its number behind it.
         is_wanted = wanted in (what, f"{what} {self._met.count(what)}")
