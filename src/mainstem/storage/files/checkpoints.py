@@ -4,6 +4,8 @@ Each is written whole into a new file that then takes the place of the old one, 
 other.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -46,7 +48,7 @@ def read_file(files: Files, path: AnyPath) -> bytes:
         files.close(fd)
 
 
-def write_file(files: Files, path: AnyPath, data: "ReadableBuffer", *, sync: bool = False) -> None:
+def write_file(files: Files, path: AnyPath, data: ReadableBuffer, *, sync: bool = False) -> None:
     """Have a file with this content and no other. A crash may leave a part of it."""
     fd = files.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
@@ -57,7 +59,7 @@ def write_file(files: Files, path: AnyPath, data: "ReadableBuffer", *, sync: boo
         files.close(fd)
 
 
-def write_all(files: Files, fd: int, data: "ReadableBuffer") -> None:
+def write_all(files: Files, fd: int, data: ReadableBuffer) -> None:
     """Write all of it behind what was written last."""
     view = memoryview(data)
     while view:
