@@ -17,6 +17,17 @@ from mainstem.protocol.errors import KafkaError
 class SingleCommit:
     """All of a request but its offset and leader epoch."""
 
+    __slots__ = (
+        "_generation",
+        "_group_id",
+        "_index",
+        "_instance_id",
+        "_member_id",
+        "_topic",
+        "_topic_id",
+        "_version",
+    )
+
     def __init__(self, request: OffsetCommitRequest, version: int) -> None:
         (topic,) = request.topics
         (part,) = topic.partitions
