@@ -7,40 +7,83 @@ librdkafka.
         for partition, fetched in cluster.stream({("orders", 0): (0, 1_000_000)}):
             ...
 
-It works on whole record batches and never looks at single records. It imports nothing of the broker.
+It works on whole record batches and never looks at single records. It imports nothing of the broker. A part
+is imported when it is first asked for: a broker that speaks to another one needs few of them.
 """
 
-from mainstem.wire.cluster import Cluster
-from mainstem.wire.configs import (
-    ConfigResource,
-    DescribedSetting,
-    broker_resource,
-    group_resource,
-    topic_resource,
-)
-from mainstem.wire.connection import Connection
-from mainstem.wire.errors import (
-    ConnectionLost,
-    InvalidOption,
-    KafkaRefusal,
-    NoBrokerAnswers,
-    NoProgress,
-    NotServed,
-    OffsetOutOfRange,
-    SecurityError,
-    TopicGone,
-    UnsupportedOption,
-    WireError,
-)
-from mainstem.wire.fetching import READ_COMMITTED, Fetched
-from mainstem.wire.group_offsets import CommittedOffset
-from mainstem.wire.kafka_options import from_kafka_options
-from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
-from mainstem.wire.metadata import TopicMetadata
-from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
-from mainstem.wire.stream import FetchStream
-from mainstem.wire.topics import CreatedTopic, NewTopic
-from mainstem.wire.transactions import ProducerIdentity
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mainstem.wire.cluster import Cluster
+    from mainstem.wire.configs import (
+        ConfigResource,
+        DescribedSetting,
+        broker_resource,
+        group_resource,
+        topic_resource,
+    )
+    from mainstem.wire.connection import Connection
+    from mainstem.wire.errors import (
+        ConnectionLost,
+        InvalidOption,
+        KafkaRefusal,
+        NoBrokerAnswers,
+        NoProgress,
+        NotServed,
+        OffsetOutOfRange,
+        SecurityError,
+        TopicGone,
+        UnsupportedOption,
+        WireError,
+    )
+    from mainstem.wire.fetching import READ_COMMITTED, Fetched
+    from mainstem.wire.group_offsets import CommittedOffset
+    from mainstem.wire.kafka_options import from_kafka_options
+    from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+    from mainstem.wire.metadata import TopicMetadata
+    from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
+    from mainstem.wire.stream import FetchStream
+    from mainstem.wire.topics import CreatedTopic, NewTopic
+    from mainstem.wire.transactions import ProducerIdentity
+
+_MODULES = {
+    "ClientOptions": "options",
+    "Cluster": "cluster",
+    "CommittedOffset": "group_offsets",
+    "ConfigResource": "configs",
+    "Connection": "connection",
+    "ConnectionLost": "errors",
+    "CreatedTopic": "topics",
+    "DescribedSetting": "configs",
+    "EARLIEST": "list_offsets",
+    "FetchStream": "stream",
+    "Fetched": "fetching",
+    "InvalidOption": "errors",
+    "KafkaRefusal": "errors",
+    "LATEST": "list_offsets",
+    "MAX_TIMESTAMP": "list_offsets",
+    "NewTopic": "topics",
+    "NoBrokerAnswers": "errors",
+    "NoProgress": "errors",
+    "NotServed": "errors",
+    "OffsetOutOfRange": "errors",
+    "ProducerIdentity": "transactions",
+    "READ_COMMITTED": "fetching",
+    "SaslOptions": "options",
+    "SecurityError": "errors",
+    "TlsOptions": "options",
+    "TopicGone": "errors",
+    "TopicMetadata": "metadata",
+    "UnsupportedOption": "errors",
+    "WireError": "errors",
+    "broker_resource": "configs",
+    "from_kafka_options": "kafka_options",
+    "group_resource": "configs",
+    "topic_resource": "configs",
+}
 
 __all__ = [
     "EARLIEST",
@@ -77,3 +120,11 @@ __all__ = [
     "group_resource",
     "topic_resource",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return value
