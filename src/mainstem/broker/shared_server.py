@@ -146,8 +146,11 @@ class SharedServer:
     def load_logs(self, image: MetadataImage) -> None:
         """Open the logs of the topics that the image knows; StartupError when no directory can be used."""
         try:
+            topics = image.topics_by_name
             self.log_manager.load(
-                lambda topic: topic_log_config(self.config, image.topic_config(topic)), self.clock.now_ms()
+                lambda topic: topic_log_config(self.config, image.topic_config(topic)),
+                self.clock.now_ms(),
+                lambda topic: found.topic_id if (found := topics.get(topic)) is not None else None,
             )
             failures = [entry.health.failure for entry in self.log_manager.dirs]
             if failures[0] is not None and all(failures):

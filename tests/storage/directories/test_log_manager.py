@@ -115,6 +115,24 @@ def test_the_same_partition_in_two_directories_is_refused(tmp_path: Path) -> Non
         loaded(tmp_path / "a", tmp_path / "b")
 
 
+def test_what_is_of_an_earlier_topic_in_a_returning_directory_is_set_aside(tmp_path: Path) -> None:
+    """It was away when the topic was deleted and made again."""
+    away, here = tmp_path / "away", tmp_path / "here"
+    for directory, topic_id in ((away, b"earlier-topic-id"), (here, TOPIC_ID)):
+        logs = loaded(directory)
+        append(logs.create("t", 0, topic_id, LogConfig(), NOW_MS), 2)
+        logs.close()
+    logs = manager(away, here)
+    logs.load(lambda topic: LogConfig(), NOW_MS, {"t": TOPIC_ID}.get)
+    log = logs.get("t", 0)
+    assert log is not None
+    assert (logs.dir_of(log).path, log.topic_id, log.log_end_offset) == (here, TOPIC_ID, 2)
+    logs.close()
+    [stray] = away.glob("t-0.*-stray")
+    assert (stray / f"{0:020}.log").stat().st_size > 0
+    assert len(loaded(away, here)) == 1
+
+
 def test_a_new_directory_joins_the_cluster_of_the_others(tmp_path: Path) -> None:
     loaded(tmp_path / "a").close()
     logs = LogManager([tmp_path / "b", tmp_path / "a"], node_id=1, now_ms=NOW_MS)

@@ -15,6 +15,7 @@ from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.resources import TopicPartition
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
+from mainstem.storage.directories.contested import Superfluous, superfluous_folders
 from mainstem.storage.directories.log_dir import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,
@@ -23,7 +24,7 @@ from mainstem.storage.directories.log_dir import (
     retired_folder_name,
 )
 from mainstem.storage.directories.meta_properties import MetaProperties
-from mainstem.storage.directories.moving import LogMove, superseded
+from mainstem.storage.directories.moving import LogMove
 from mainstem.storage.environment import (
     DEFAULT_OPEN_FILES_MAX,
     DEFAULT_PRODUCER_ID_EXPIRATION_MS,
@@ -132,13 +133,18 @@ class LogManager:
 
     # ---- loading, creating, deleting
 
-    def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        """Open the logs of all directories; after a crash, those with a tail to check are recovered.
-
-        A directory that cannot be read goes offline and leaves the others alone.
+    def load(
+        self,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+        topic_id_of: Callable[[str], bytes | None] = lambda topic: None,
+    ) -> None:
+        """Open the logs of all directories; after a crash, those with a tail to check are recovered. One that
+        cannot be read goes offline and leaves the others alone. `topic_id_of`: which topic has a name now.
         """
         folders = {log_dir: self._folders_of(log_dir) for log_dir in self.online_dirs}
-        self._retire_superseded(folders, now_ms)
+        for superfluous in list(superfluous_folders(self._files, folders, topic_id_of)):
+            self._put_away(superfluous, folders, now_ms)
         for log_dir, found in folders.items():
             try:
                 self._load_dir(log_dir, found, config_of, now_ms)
@@ -159,35 +165,35 @@ class LogManager:
             log_dir.health.fail(f"cannot load its logs: {error}")
             return {}
 
-    def _retire_superseded(self, folders: dict[LogDir, dict[TopicPartition, Path]], now_ms: int) -> None:
-        """A partition in two directories: where a move was about to end, the original goes now."""
-        holders: dict[TopicPartition, list[tuple[LogDir, Path]]] = {}
-        for log_dir, found in folders.items():
-            for key, folder in found.items():
-                holders.setdefault(key, []).append((log_dir, folder))
-        for (topic, partition), places in holders.items():
-            if len(places) == 1:
-                continue
-            former = superseded(self._files, places)
-            if former is None:
-                raise LogDirInvalidError(
-                    f"partition {topic}-{partition} is in {places[0][0].path} and {places[1][0].path}"
-                )
-            log_dir, folder = former
-            del folders[log_dir][topic, partition]
-            try:
-                self._discard(log_dir, folder, topic, partition, now_ms)
-            except KafkaError:
-                folders[log_dir].clear()  # it is offline now
+    def _put_away(
+        self, superfluous: Superfluous, folders: dict[LogDir, dict[TopicPartition, Path]], now_ms: int
+    ) -> None:
+        log_dir, folder, (topic, partition), suffix = superfluous
+        del folders[log_dir][topic, partition]
+        try:
+            retired = self._rename(log_dir, folder, topic, partition, suffix)
+        except KafkaError:
+            folders[log_dir].clear()  # it is offline now
+            return
+        if suffix == DELETE_SUFFIX:
+            self.environment.deletions.add(retired, now_ms)
+        else:
+            logger.warning(
+                "%s is of an earlier topic of that name; it is now %s", folder, retired,
+                extra=about(topic=topic, partition=partition),
+            )  # fmt: skip
 
     def _discard(self, log_dir: LogDir, folder: Path, topic: str, partition: int, due_ms: int) -> None:
         """Have a folder that is of no use removed, under a name by which a crash does not save it."""
-        retired = log_dir.path / self._retired_name(topic, partition, DELETE_SUFFIX)
+        self.environment.deletions.add(self._rename(log_dir, folder, topic, partition, DELETE_SUFFIX), due_ms)
+
+    def _rename(self, log_dir: LogDir, folder: str | Path, topic: str, partition: int, suffix: str) -> str:
+        retired = str(log_dir.path / self._retired_name(topic, partition, suffix))
         try:
             self._files.rename(folder, retired)
         except OSError as error:
             raise log_dir.health.refuse(error, f"cannot rename {folder}") from error
-        self.environment.deletions.add(str(retired), due_ms)
+        return retired
 
     def _retired_name(self, topic: str, partition: int, suffix: str) -> str:
         return retired_folder_name(topic, partition, self._new_uuid().hex(), suffix)
@@ -339,12 +345,7 @@ class LogManager:
         log_dir = self._dir_of.pop((topic, partition))
         log_dir.partition_count -= 1
         log.close(clean=False)
-        target = str(log_dir.path / self._retired_name(topic, partition, suffix))
-        try:
-            self._files.rename(log.directory, target)
-        except OSError as error:
-            raise log_dir.health.refuse(error, f"cannot rename {log.directory}") from error
-        log.renamed_to(target)
+        log.renamed_to(self._rename(log_dir, log.directory, topic, partition, suffix))
         return log
 
     # ---- moving a log to another directory
