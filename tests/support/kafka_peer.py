@@ -22,11 +22,11 @@ from tests.support.tool_server import PeerMissingError, ToolResult, ToolServer
 
 KAFKA_VERSION = "4.3.0"
 _ROOT = Path(__file__).parents[2]
-_JARS = _ROOT / ".peers" / f"kafka-{KAFKA_VERSION}"
+JARS = _ROOT / ".peers" / f"kafka-{KAFKA_VERSION}"
 # Short runs: no time for the optimising compiler, no threads for a collector that never runs.
 _TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Xlog:disable")
 # The loaded classes of one tool, mapped into the later ones: it halves their start.
-_CLASS_ARCHIVE = _JARS.parent / f"{_JARS.name}.jsa"
+_CLASS_ARCHIVE = JARS.parent / f"{JARS.name}.jsa"
 _USE_CLASS_ARCHIVE = f"-XX:SharedArchiveFile={_CLASS_ARCHIVE}"
 _OWN_PROCESS = ("VerifiableProducer",)  # does its last part while its process ends
 _BROKER_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms256m", "-Xmx512m")
@@ -46,7 +46,7 @@ def java() -> str:
     path = shutil.which("java")
     if path is None:
         raise PeerMissingError("Java is not installed: run ./test, or install openjdk-17-jre-headless")
-    if not _JARS.is_dir():
+    if not JARS.is_dir():
         raise PeerMissingError(f"Apache Kafka {KAFKA_VERSION} is not in .peers/: run ./test, which gets it")
     return path
 
@@ -68,7 +68,7 @@ def _full_name(class_name: str) -> str:
 def kafka_command(class_name: str, *arguments: str, archive_flag: str = _USE_CLASS_ARCHIVE) -> list[str]:
     """The command line of one of Kafka's own tools. A name without dots is under `org.apache.kafka.tools`."""
     name = _full_name(class_name)
-    return [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{_JARS}/*", name, *arguments]
+    return [java(), *_TOOL_FLAGS, archive_flag, "-cp", f"{JARS}/*", name, *arguments]
 
 
 def kafka_tool(
@@ -86,8 +86,8 @@ def kafka_tool(
 @cache
 def _tool_server() -> ToolServer:
     """The one of this process; it ends with it."""
-    (tools,) = _JARS.glob(f"kafka-tools-{KAFKA_VERSION}.jar")
-    others = os.pathsep.join(str(jar) for jar in sorted(_JARS.glob("*.jar")) if jar != tools)
+    (tools,) = JARS.glob(f"kafka-tools-{KAFKA_VERSION}.jar")
+    others = os.pathsep.join(str(jar) for jar in sorted(JARS.glob("*.jar")) if jar != tools)
     folder = Path(mkdtemp(dir=session_folder(), prefix="tools-"))
     source = str(Path(__file__).with_name("ToolServer.java"))
     return ToolServer([java(), *_TOOL_FLAGS, "-cp", others, source, str(tools), str(folder)], folder / "log")
@@ -161,7 +161,7 @@ def _start_kafka(
     storage_tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties), *features)
     kafka_tool(*storage_tool).check()
     log = folder / "kafka.log"
-    command = [java(), *_BROKER_FLAGS, "-cp", f"{_JARS}/*", "kafka.Kafka", str(properties)]
+    command = [java(), *_BROKER_FLAGS, "-cp", f"{JARS}/*", "kafka.Kafka", str(properties)]
     process = start_guarded(name, command, log)
     deadline = time.monotonic() + _START_TIMEOUT_SECONDS
     while not _answers_metadata(broker_port):

@@ -1,8 +1,9 @@
-"""The APIs that Kafka 4.3 lists on a broker's client listener: their versions, and the way to their classes.
+"""The APIs of Kafka 4.3: their stable versions, and the way to their classes.
 Those of delegation tokens and of clients' metrics are left out: nobody here serves them or asks for them.
 
 The table is static so that header parsing and ApiVersions need none of the API modules: those are imported
-one by one, when a class is asked for. It says what can be encoded and decoded, not what a broker serves.
+one by one, when a class is asked for. It says what can be encoded and decoded. What a broker or a controller
+serves, and on which listeners, is said in `broker/apis/`.
 """
 
 from importlib import import_module
@@ -69,15 +70,26 @@ _TABLE = (
     ApiInfo(49, "AlterClientQuotas", 0, 1, 1, "k49_alter_client_quotas"),
     ApiInfo(50, "DescribeUserScramCredentials", 0, 0, 0, "k50_describe_user_scram_credentials"),
     ApiInfo(51, "AlterUserScramCredentials", 0, 0, 0, "k51_alter_user_scram_credentials"),
+    ApiInfo(52, "Vote", 0, 2, 0, "k52_vote"),
+    ApiInfo(53, "BeginQuorumEpoch", 0, 1, 1, "k53_begin_quorum_epoch"),
+    ApiInfo(54, "EndQuorumEpoch", 0, 1, 1, "k54_end_quorum_epoch"),
     ApiInfo(55, "DescribeQuorum", 0, 2, 0, "k55_describe_quorum"),
+    ApiInfo(56, "AlterPartition", 2, 3, 0, "k56_alter_partition"),
     ApiInfo(57, "UpdateFeatures", 0, 2, 0, "k57_update_features"),
+    ApiInfo(58, "Envelope", 0, 0, 0, "k58_envelope"),
+    ApiInfo(59, "FetchSnapshot", 0, 1, 0, "k59_fetch_snapshot"),
     ApiInfo(60, "DescribeCluster", 0, 2, 0, "k60_describe_cluster"),
     ApiInfo(61, "DescribeProducers", 0, 0, 0, "k61_describe_producers"),
+    ApiInfo(62, "BrokerRegistration", 0, 4, 0, "k62_broker_registration"),
+    ApiInfo(63, "BrokerHeartbeat", 0, 2, 0, "k63_broker_heartbeat"),
     ApiInfo(64, "UnregisterBroker", 0, 0, 0, "k64_unregister_broker"),
     ApiInfo(65, "DescribeTransactions", 0, 0, 0, "k65_describe_transactions"),
     ApiInfo(66, "ListTransactions", 0, 2, 0, "k66_list_transactions"),
+    ApiInfo(67, "AllocateProducerIds", 0, 0, 0, "k67_allocate_producer_ids"),
     ApiInfo(68, "ConsumerGroupHeartbeat", 0, 1, 0, "k68_consumer_group_heartbeat"),
     ApiInfo(69, "ConsumerGroupDescribe", 0, 1, 0, "k69_consumer_group_describe"),
+    ApiInfo(70, "ControllerRegistration", 0, 0, 0, "k70_controller_registration"),
+    ApiInfo(73, "AssignReplicasToDirs", 0, 0, 0, "k73_assign_replicas_to_dirs"),
     ApiInfo(74, "ListConfigResources", 0, 1, 0, "k74_list_config_resources"),
     ApiInfo(75, "DescribeTopicPartitions", 0, 0, 0, "k75_describe_topic_partitions"),
     ApiInfo(76, "ShareGroupHeartbeat", 1, 1, 0, "k76_share_group_heartbeat"),
@@ -86,6 +98,7 @@ _TABLE = (
     ApiInfo(79, "ShareAcknowledge", 1, 2, 0, "k79_share_acknowledge"),
     ApiInfo(80, "AddRaftVoter", 0, 1, 0, "k80_add_raft_voter"),
     ApiInfo(81, "RemoveRaftVoter", 0, 0, 0, "k81_remove_raft_voter"),
+    ApiInfo(82, "UpdateRaftVoter", 0, 0, 0, "k82_update_raft_voter"),
     ApiInfo(83, "InitializeShareGroupState", 0, 0, 0, "k83_initialize_share_group_state"),
     ApiInfo(84, "ReadShareGroupState", 0, 0, 0, "k84_read_share_group_state"),
     ApiInfo(85, "WriteShareGroupState", 0, 1, 0, "k85_write_share_group_state"),

@@ -10,6 +10,7 @@ import pytest
 
 from mainstem.broker.apis import MODULES, declared
 from mainstem.broker.network.connection import Connection
+from mainstem.config.listeners import Listener
 from mainstem.protocol import codec
 from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from mainstem.protocol.errors import ErrorCode
@@ -24,7 +25,13 @@ ON_BROKERS = {
     0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35,
     37, 42, 44, 45, 46, 47, 60, 61, 65, 66, 68, 69, 74, 75,
 }  # fmt: skip
-ON_CONTROLLERS = {1, 18, 19, 20, 32, 33, 37, 44, 45, 46, 60}  # of these, as Apache Kafka 4.3 has it
+# What Apache Kafka 4.3 has on the listeners of controllers, and what of it brokers do not have.
+CONTROLLERS_OF_KAFKA = {
+    1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 52, 53, 54, 55,
+    56, 57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82,
+}  # fmt: skip
+ONLY_CONTROLLERS_OF_KAFKA = {52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
+ON_CONTROLLERS = CONTROLLERS_OF_KAFKA & set(MODULES)
 FORWARDED = {19, 20, 33, 37, 44, 45, 46}
 
 
@@ -63,6 +70,15 @@ async def test_what_is_not_served_on_a_listener_is_refused_there(
         assert isinstance(await client.receive(), response_class(key))
     else:
         assert await client.is_closed_by_broker()
+
+
+@pytest.mark.parametrize("key", sorted(MODULES))
+def test_an_api_is_served_on_the_listeners_that_kafka_has_it_on(key: int) -> None:
+    broker, controller = (
+        Listener("L", "", 0, "PLAINTEXT", "localhost", 0, is_controller) for is_controller in (False, True)
+    )
+    assert declared(key).is_served_on(broker) == (key not in ONLY_CONTROLLERS_OF_KAFKA)
+    assert declared(key).is_served_on(controller) == (key in CONTROLLERS_OF_KAFKA)
 
 
 def test_each_module_declares_its_api_in_one_form() -> None:
