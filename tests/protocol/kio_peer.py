@@ -65,10 +65,14 @@ def is_own(field: Field) -> bool:
 
 
 def paired_fields(layout: StructLayout, peer: type) -> list[tuple[Field, Any]]:
-    """Our fields beside kio's. Both follow the order of Kafka's schemas, and kio drops the unit of a name."""
+    """Our fields beside kio's. Both follow the order of Kafka's schemas, and kio drops the unit of a name,
+    and sets names of builtins apart.
+    """
     ours = [field for field in layout.fields if field.present and not is_own(field)]
     pairs = list(zip(ours, fields(peer), strict=True))
-    assert all(a.name in (b.name, b.name + "_ms") for a, b in pairs), f"{layout.cls} differs from {peer}"
+    assert all(a.name in (b.name.rstrip("_"), b.name + "_ms") for a, b in pairs), (
+        f"{layout.cls} differs from {peer}"
+    )
     return pairs
 
 

@@ -45,7 +45,9 @@ def check(cls: type[Any], versions: range, definition: dict[str, Any]) -> None:
         assert ours == lines_of_definition(definition, version), f"version {version}"
 
 
-@pytest.mark.parametrize(("cls", "versions"), messages(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("cls", "versions"), list(messages()), ids=lambda value: getattr(value, "__name__", "")
+)
 def test_messages_are_those_of_kafka(cls: type[Any], versions: range) -> None:
     definition = definitions("kafka-clients", "common/message/")[cls.__name__]
     check(cls, versions, definition)
