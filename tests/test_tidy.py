@@ -44,6 +44,7 @@ def test_every_module_is_used() -> None:
     entry_points = [
         "mainstem.__main__",
         "mainstem.cli.main",
+        "mainstem.cluster.raft.raft",
         "mainstem.config.docs",
         "mainstem.records.columnar.ship",
         "mainstem.testing",
