@@ -62,10 +62,6 @@ class ControlHistory:
     def kraft_version(self) -> int:
         return self._kraft_versions[-1][1] if self._kraft_versions else 0
 
-    @property
-    def kraft_version_offset(self) -> int:
-        return self._kraft_versions[-1][0] if self._kraft_versions else BEFORE_ALL
-
     def voters_at(self, offset: int) -> VotersRecord | None:
         """What a snapshot that ends at `offset` has to say about the voters; None before any record."""
         known = [voters for at, voters in self._voters if at < offset]

@@ -1,6 +1,5 @@
 """Vote, BeginQuorumEpoch and EndQuorumEpoch: asking, being asked, and what the answers change."""
 
-import logging
 from typing import TYPE_CHECKING
 
 from mainstem.cluster.raft.answers import common_answer
@@ -32,8 +31,6 @@ from mainstem.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from mainstem.cluster.raft.replica import Replica
-
-logger = logging.getLogger(__name__)
 
 
 def on_vote(replica: "Replica", asked: Asked) -> None:
