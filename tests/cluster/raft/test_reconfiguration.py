@@ -51,7 +51,7 @@ def _ask(world: World, request: Request, node: Node | None = None) -> ErrorCode:
     world.ask(node or world.leader(), request)
     world.until(lambda: bool(world.client_answers))
     (answer,) = world.client_answers
-    return ErrorCode(answer.error_code)  # type: ignore[union-attr]
+    return ErrorCode(answer.error_code)
 
 
 def _ids(world: World) -> set[frozenset[int]]:

@@ -164,7 +164,7 @@ def test_votes_with_impossible_epochs_or_for_another_cluster_are_refused() -> No
     world.client_answers.clear()
     world.ask(node, k52.VoteRequest("another", node.node_id, []))
     world.ask(node, k52.VoteRequest(CLUSTER_ID, node.node_id, [k52.TopicData("other")]))
-    errors = [answer.error_code for answer in world.client_answers]  # type: ignore[union-attr]
+    errors = [answer.error_code for answer in world.client_answers]
     assert errors == [ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REQUEST]
 
 

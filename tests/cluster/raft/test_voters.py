@@ -49,7 +49,7 @@ def test_a_record_of_voters_overrides_the_configuration_and_truncation_brings_it
     history.append(9, VoterSet.of([voter(1)]).to_record())
     assert (history.voters, history.voters_offset, history.kraft_version) == (VoterSet.of([voter(1)]), 9, 1)
     history.truncate(9)
-    assert (history.voters.ids, history.voters_offset) == ({1, 2}, 4)
+    assert (history.voters.ids, history.voters_offset) == (frozenset((1, 2)), 4)
     history.truncate(4)
     assert (history.voters, history.voters_offset, history.kraft_version) == (static(1), BEFORE_ALL, 0)
 

@@ -199,7 +199,9 @@ def _take_chunk(
     replica: "Replica", role: Follower, fetching: FetchingSnapshot, chunk: ResponsePartitionSnapshot
 ) -> bool:
     snapshot_id, data = fetching.snapshot_id, chunk.unaligned_records
-    size = len(data) if isinstance(data, bytes | bytearray | memoryview) else 0
+    if not isinstance(data, bytes | bytearray | memoryview):
+        data = b""
+    size = len(data)
     if (
         chunk.error_code
         or SnapshotId(chunk.snapshot_id.end_offset, chunk.snapshot_id.epoch) != snapshot_id
@@ -210,7 +212,7 @@ def _take_chunk(
         role.fetching_snapshot = None
         replica.effects.append(DropSnapshot(snapshot_id))
         return False
-    replica.effects.append(WriteSnapshotChunk(snapshot_id, fetching.position, memoryview(data)))
+    replica.effects.append(WriteSnapshotChunk(snapshot_id, fetching.position, data))
     fetching.position += size
     if fetching.position == chunk.size:
         role.fetching_snapshot = None
