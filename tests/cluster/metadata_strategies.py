@@ -2,6 +2,9 @@
 
 from hypothesis import strategies as st
 
+from mainstem.cluster.controller.facts import Facts
+from mainstem.cluster.controller.partition_index import PartitionIndex
+from mainstem.cluster.controller.registration import register_broker
 from mainstem.cluster.features import bootstrap_records
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import (
@@ -21,7 +24,7 @@ from mainstem.cluster.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from mainstem.cluster.registration import register_broker
+from mainstem.config import BrokerConfig
 from tests.cluster.cluster_model import apply, registration
 
 _NAMES = ("a", "b", "a.b", "a_b", "c-1")
@@ -45,8 +48,10 @@ def _change(draw: st.DrawFn, image: MetadataImage) -> list[MetadataRecord]:
     kind = draw(st.sampled_from(("broker", "topic", "partitions", "leader", "remove", "config", "other")))
     topics = list(image.topics_by_name.values())
     if kind == "broker":
-        broker = registration(draw(st.integers(0, 3)), draw(st.sampled_from((None, "rack"))))
-        return register_broker(image, broker, fenced=draw(st.booleans()))[1]
+        rack = draw(st.sampled_from((None, "rack")))
+        request = registration(draw(st.integers(0, 3)), rack, incarnation=image.offset)
+        facts, index = Facts(image, BrokerConfig()), PartitionIndex(image)
+        return register_broker(facts, index, request, stands_alone=draw(st.booleans()))[1]
     if kind == "topic":
         free = [name for name in _NAMES if name not in image.topics_by_name]
         if not free:

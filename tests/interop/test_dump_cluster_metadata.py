@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from mainstem.broker.metadata.log import MetadataLog
-from mainstem.cluster.controller import Controller
-from mainstem.cluster.image import Endpoint, MetadataImage
-from mainstem.cluster.registration import BrokerRegistration
+from mainstem.cluster.controller.controller import Controller
+from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.replay import Replayer
 from mainstem.cluster.snapshot import BOOTSTRAP_FILE, SnapshotId, read_snapshot
 from mainstem.config import BrokerConfig
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from mainstem.protocol.apis.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from mainstem.protocol.uuids import random_uuid, uuid_to_text
 from mainstem.storage.files.checkpoints import PARTITION_METADATA
+from tests.cluster.cluster_model import CLUSTER_ID, registration
 from tests.support.kafka_peer import kafka_tool
 from tests.support.target import Target
 
@@ -59,14 +60,14 @@ def open_log(directory: Path) -> MetadataLog:
 def test_kafka_prints_the_log_and_the_snapshots(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     controller = Controller(1, BrokerConfig(), random_uuid, lambda: log.pending_image)
-    endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
-    registration = BrokerRegistration(1, random_uuid(), endpoints, [random_uuid()])
     topic = CreatableTopic("t", 2, 1, configs=[CreatableTopicConfig("retention.ms", "5")])
 
     async def write() -> SnapshotId:
-        log.append(controller.register_broker(registration)[1])
+        _, records = controller.register_broker(registration(1), CLUSTER_ID, 0, is_own=True)
+        image = log.append(records)
         log.append(controller.create_topics(CreateTopicsRequest([topic]))[1])
-        log.append(controller.allocate_producer_ids()[1])
+        request = AllocateProducerIdsRequest(1, image.brokers[1].epoch)
+        log.append(controller.allocate_producer_ids(request)[1])
         await log.idle()
         return await log.take_snapshot()
 

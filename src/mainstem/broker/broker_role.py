@@ -32,11 +32,12 @@ from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
 from mainstem.cluster.features import SUPPORTED_FEATURES
-from mainstem.cluster.image import Endpoint, MetadataImage, PartitionImage
-from mainstem.cluster.registration import BrokerRegistration
+from mainstem.cluster.image import MetadataImage, PartitionImage
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.apis.k62_broker_registration import BrokerRegistrationRequest, Feature, Listener
+from mainstem.protocol.apis.k67_allocate_producer_ids import AllocateProducerIdsRequest
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
@@ -208,22 +209,26 @@ class BrokerRole:
 
     async def _register(self) -> None:
         """Each start is a new incarnation; the leader epochs of all partitions are bumped with it."""
-        registration = BrokerRegistration(
+        request = BrokerRegistrationRequest(
             broker_id=self.node_id,
+            cluster_id=self.cluster_id,
             incarnation_id=self.randomness.uuid(),
-            endpoints=[
-                Endpoint(bound.name, bound.advertised_host, bound.advertised_port)
+            listeners=[
+                Listener(bound.name, bound.advertised_host, bound.advertised_port)
                 for bound in self.bound_listeners
+            ],
+            features=[
+                Feature(name, levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
             ],
             log_dirs=[
                 entry.meta.directory_id for entry in self.log_manager.online_dirs if entry.meta is not None
             ],
             rack=self.config.get("broker.rack"),
         )
-        try:
-            self.epoch = await self.controller.register_broker(registration)
-        except KafkaError as error:
-            raise StartupError(f"cannot write the metadata log: {error.message}") from error
+        response = await self.controller.register_broker(request)
+        if response.error_code:
+            raise StartupError(f"cannot register: {ErrorCode(response.error_code).message}")
+        self.epoch = response.broker_epoch
 
     # ---- stopping
 
@@ -306,8 +311,11 @@ class BrokerRole:
             logger.error("cannot create %s: %s", ", ".join(sorted(set(names))), error.message)
 
     async def _allocate_producer_ids(self) -> tuple[int, int]:
-        block = await self.controller.allocate_producer_ids()
-        return block.first_id, block.size
+        request = AllocateProducerIdsRequest(self.node_id, self.epoch)
+        block = await self.controller.allocate_producer_ids(request)
+        if block.error_code:
+            raise KafkaError(ErrorCode(block.error_code))
+        return block.producer_id_start, block.producer_id_len
 
     # ---- what has changed
 

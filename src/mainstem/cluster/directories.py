@@ -1,54 +1,31 @@
-"""In which directory of a broker each of its replicas is: what the broker says about it, in records.
+"""Ids of log directories: which replica is in which, and what the ids mean that are no directory's."""
 
-With that on record, a broker that starts without one of its directories knows which replicas it lacks, and
-does not begin them again, empty, in another one (KIP-858).
-"""
+from mainstem.cluster.image import BrokerImage, PartitionImage
+from mainstem.protocol.uuids import ONE_UUID, ZERO_UUID, is_reserved
 
-from collections.abc import Iterable, Mapping
-
-from mainstem.cluster.features import metadata_version
-from mainstem.cluster.image import MetadataImage, PartitionImage
-from mainstem.cluster.records import MetadataRecord, PartitionChangeRecord
-from mainstem.cluster.records.versions import has_directories
-from mainstem.protocol.uuids import ZERO_UUID
-
-# By topic id and partition.
-Directories = Mapping[tuple[bytes, int], bytes]
+# From before directories were known; one that the broker has yet to choose; one that has failed.
+UNKNOWN_DIRECTORY = ZERO_UUID
+UNASSIGNED_DIRECTORY = ONE_UUID
+LOST_DIRECTORY = bytes(15) + b"\x02"
 
 
 def directory_of(partition: PartitionImage, broker_id: int) -> bytes | None:
     """The id of the directory that a broker's replica is in; None where it is not on record."""
     for replica, directory in zip(partition.replicas, partition.directories, strict=False):
-        # Ids with nothing but zeros in front have meanings of their own: not assigned, lost.
-        if replica == broker_id and any(directory[:15]):
+        if replica == broker_id and not is_reserved(directory):
             return directory
     return None
 
 
-def assign_directories(
-    image: MetadataImage, broker_id: int, directories: Directories
-) -> tuple[None, list[MetadataRecord]]:
-    """The records that say where the broker's replicas are, as far as the image says something else."""
-    records: list[MetadataRecord] = []
-    if not has_directories(metadata_version(image)):
-        return None, records
-    for (topic_id, index), directory in directories.items():
-        topic = image.topics_by_id.get(topic_id)
-        if topic is None or index >= len(topic.partitions):
-            continue  # it was deleted meanwhile
-        partition = topic.partitions[index]
-        if broker_id in partition.replicas and directory_of(partition, broker_id) != directory:
-            changed = dict(zip(partition.replicas, _padded(partition), strict=False)) | {broker_id: directory}
-            records.append(
-                PartitionChangeRecord(
-                    partition_id=index,
-                    topic_id=topic_id,
-                    directories=[changed[replica] for replica in partition.replicas],
-                )
-            )
-    return None, records
+def default_directory(broker: BrokerImage | None) -> bytes:
+    """The directory of a new replica where only one is possible; otherwise the broker says so later."""
+    if broker is None or not broker.log_dirs:
+        return UNKNOWN_DIRECTORY
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
 
 
-def _padded(partition: PartitionImage) -> Iterable[bytes]:
-    missing = len(partition.replicas) - len(partition.directories)
-    return (*partition.directories, *(ZERO_UUID,) * missing)
+def is_online(broker: BrokerImage, directory: bytes) -> bool:
+    """Whether a replica can be served from there; one whose directory is not on record counts as if."""
+    if is_reserved(directory):
+        return directory != LOST_DIRECTORY
+    return not broker.log_dirs or directory in broker.log_dirs

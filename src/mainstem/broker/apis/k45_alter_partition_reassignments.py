@@ -9,7 +9,7 @@ from typing import Final
 
 from mainstem.broker.apis import Api
 from mainstem.broker.requests.context import RequestContext
-from mainstem.cluster.partitions import check_manual_assignment
+from mainstem.cluster.controller.partitions import check_manual_assignment
 from mainstem.protocol.apis.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

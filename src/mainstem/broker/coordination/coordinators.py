@@ -13,7 +13,7 @@ from mainstem.broker.coordination.shell import CoordinatorShell
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Fail, Gather, Pending
-from mainstem.cluster.placement import internal_replication_factor
+from mainstem.cluster.controller.placement import internal_replication_factor
 from mainstem.config.tables.topic import SEGMENT_BYTES_MIN
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.machine import ConfiguredMachine

@@ -6,9 +6,6 @@ KafkaError says that nothing has changed.
 
 from typing import Protocol
 
-from mainstem.cluster.directories import Directories
-from mainstem.cluster.producer_ids import ProducerIdBlock
-from mainstem.cluster.registration import BrokerRegistration
 from mainstem.protocol.apis.k19_create_topics import CreateTopicsRequest, CreateTopicsResponse
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from mainstem.protocol.apis.k33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -16,6 +13,18 @@ from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest
 from mainstem.protocol.apis.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from mainstem.protocol.apis.k62_broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from mainstem.protocol.apis.k67_allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from mainstem.protocol.apis.k73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
 )
 
 
@@ -34,11 +43,12 @@ class ControllerClient(Protocol):
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse: ...
 
-    async def register_broker(self, registration: BrokerRegistration) -> int:
-        """The broker's epoch."""
+    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse: ...
 
-    async def assign_directories(self, places: Directories) -> None:
-        """Write down where replicas of this broker are."""
+    async def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest
+    ) -> AssignReplicasToDirsResponse: ...
 
-    async def allocate_producer_ids(self) -> ProducerIdBlock:
-        """A block of ids that are this broker's alone."""
+    async def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest
+    ) -> AllocateProducerIdsResponse: ...

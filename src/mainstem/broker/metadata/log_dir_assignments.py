@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage
-from mainstem.protocol.errors import KafkaError
+from mainstem.protocol.apis.k73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from mainstem.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from mainstem.broker.shared_server import SharedServer
@@ -48,13 +54,29 @@ class LogDirAssignments:
 
     async def assign(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
         """Write one down, for sure; KafkaError when that is not possible."""
-        await self._server.controller.assign_directories({(topic_id, index): directory_id})
+        await self._assign({(topic_id, index): directory_id})
 
     async def stop(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _record(self, directories: dict[tuple[bytes, int], bytes]) -> None:
         try:
-            await self._server.controller.assign_directories(directories)
+            await self._assign(directories)
         except KafkaError as error:
             logger.warning("cannot write down where %d partitions are: %s", len(directories), error.message)
+
+    async def _assign(self, directories: dict[tuple[bytes, int], bytes]) -> None:
+        server = self._server
+        by_directory: dict[bytes, dict[bytes, TopicData]] = {}
+        for (topic_id, index), directory_id in directories.items():
+            topics = by_directory.setdefault(directory_id, {})
+            topics.setdefault(topic_id, TopicData(topic_id, [])).partitions.append(PartitionData(index))
+        response = await server.controller.assign_replicas_to_dirs(
+            AssignReplicasToDirsRequest(
+                server.node_id,
+                server.image.brokers[server.node_id].epoch,
+                [DirectoryData(key, list(topics.values())) for key, topics in by_directory.items()],
+            )
+        )
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code))

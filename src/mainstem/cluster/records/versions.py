@@ -26,6 +26,12 @@ _VERSIONS_SINCE: dict[type, dict[int, int]] = {
 # Of other records there is one version.
 _TRANSACTIONS_SINCE = 13  # 3.6-IV1
 _DIRECTORIES_SINCE = 17
+_SHRINKING_CHANGED_IN = 12  # 3.6-IV0
+_CONTROLLERS_REGISTER_SINCE = 15  # 3.7-IV0
+_ELIGIBLE_LEADER_REPLICAS_SINCE = 23
+_CORDONED_DIRECTORIES_SINCE = 30
+# The levels that brought something new into the metadata.
+_NEW_METADATA_AT = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 
 
 def version_at(cls: type, metadata_version: int) -> int:
@@ -39,6 +45,31 @@ def version_at(cls: type, metadata_version: int) -> int:
 def has_directories(metadata_version: int) -> bool:
     """Whether it can be written down in which directory a replica is."""
     return metadata_version >= _DIRECTORIES_SINCE
+
+
+def has_cordoned_directories(metadata_version: int) -> bool:
+    """Whether it can be written down which directories take no new replicas."""
+    return metadata_version >= _CORDONED_DIRECTORIES_SINCE
+
+
+def has_eligible_leader_replicas(metadata_version: int) -> bool:
+    """Whether replicas that left the in-sync set can stay eligible to lead."""
+    return metadata_version >= _ELIGIBLE_LEADER_REPLICAS_SINCE
+
+
+def has_controller_registrations(metadata_version: int) -> bool:
+    """Whether controllers register themselves."""
+    return metadata_version >= _CONTROLLERS_REGISTER_SINCE
+
+
+def has_epoch_per_shrunk_isr(metadata_version: int) -> bool:
+    """Whether brokers of that level rely on a new leader epoch when the in-sync replicas become fewer."""
+    return metadata_version < _SHRINKING_CHANGED_IN
+
+
+def changes_metadata(metadata_version: int, later: int) -> bool:
+    """Whether going down to a level from a later one would lose something."""
+    return any(metadata_version < level <= later for level in _NEW_METADATA_AT)
 
 
 def has_transactions(metadata_version: int) -> bool:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mainstem.cluster.controller.placement import internal_replication_factor, place_replicas
 from mainstem.cluster.image import BrokerImage
-from mainstem.cluster.placement import internal_replication_factor, place_replicas
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
 

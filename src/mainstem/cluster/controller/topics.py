@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from mainstem.cluster.image import MetadataImage
-from mainstem.cluster.partitions import (
+from mainstem.cluster.controller.partitions import (
     PARTITIONS_PER_REQUEST_MAX,
     check_manual_assignment,
     new_partition,
     start_place,
 )
-from mainstem.cluster.placement import place_replicas
+from mainstem.cluster.controller.placement import place_replicas
+from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import ConfigRecord, MetadataRecord, TopicRecord
 from mainstem.cluster.topic_names import CLUSTER_METADATA_TOPIC, colliding_name, name_problem
 from mainstem.config import BrokerConfig, ConfigError, validate_topic_configs

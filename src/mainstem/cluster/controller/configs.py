@@ -1,6 +1,8 @@
 """IncrementalAlterConfigs and AlterConfigs for topics, groups and brokers: what may be set, as which records.
 
-Each resource stands or falls alone and as a whole. A value that is already there makes no record.
+Each resource stands or falls alone and as a whole. A value that is already there makes no record. Where
+eligible leader replicas are kept (KIP-966), who is eligible follows from min.insync.replicas: a new value
+forgets them all, and the one of the cluster is always there, the same for all brokers.
 """
 
 from collections import Counter
@@ -10,8 +12,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from mainstem.cluster.controller.facts import MIN_INSYNC_REPLICAS, elr_is_on
 from mainstem.cluster.image import MetadataImage
-from mainstem.cluster.records import ConfigRecord, MetadataRecord
+from mainstem.cluster.records import ClearElrRecord, ConfigRecord, MetadataRecord
 from mainstem.cluster.topic_names import name_problem
 from mainstem.config import BrokerConfig, ConfigError, validate_group_configs, validate_topic_configs
 from mainstem.config.describe import describe_topic
@@ -48,7 +51,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ConfigChanges:
-    """Decides changes against one image; `node_id` is the broker whose own settings can be altered here."""
+    """Decides changes against one image; of broker `node_id` the settings at its start are known here."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
         self._image = image
@@ -76,11 +79,15 @@ class ConfigChanges:
         else:
             self._check_broker(resource_name, operations, current, wanted)
         names = [_canonical(resource_type, operation.name) for operation in operations]
-        return [
+        records: list[MetadataRecord] = [
             ConfigRecord(resource_type, resource_name, name, wanted.get(name))
             for name in dict.fromkeys(names)
             if wanted.get(name) != current.get(name)
         ]
+        if elr_is_on(self._image) and wanted.get(MIN_INSYNC_REPLICAS) != current.get(MIN_INSYNC_REPLICAS):
+            self._check_min_isr(resource_type, resource_name, wanted)
+            records.append(ClearElrRecord(resource_name if resource_type == ConfigResourceType.TOPIC else ""))
+        return records
 
     def replace(
         self, resource_type: int, resource_name: str, values: list[legacy.AlterableConfig]
@@ -105,8 +112,8 @@ class ConfigChanges:
             if name not in self._image.topics_by_name:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
         elif resource_type == ConfigResourceType.BROKER:
-            if name and name != str(self._node_id):
-                raise _invalid(f"This is broker {self._node_id}; only its own settings can be altered here.")
+            if name and name != str(self._node_id) and not self._is_registered(name):
+                raise _invalid(f"This is broker {self._node_id}, and it knows of no broker {name}.")
         elif resource_type == ConfigResourceType.GROUP:
             if not name:
                 raise _invalid("Settings for all groups at once do not exist; name a group.")
@@ -114,6 +121,24 @@ class ConfigChanges:
             raise _invalid(
                 "Settings can be altered for topics (2), brokers (4) and groups (32), "
                 f"not for type {resource_type}."
+            )
+
+    def _is_registered(self, name: str) -> bool:
+        return name.isascii() and name.isdigit() and int(name) in self._image.brokers
+
+    def _check_min_isr(self, resource_type: int, resource_name: str, wanted: Mapping[str, str]) -> None:
+        if resource_type != ConfigResourceType.BROKER:
+            return
+        if resource_name:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{MIN_INSYNC_REPLICAS} is one for all brokers while eligible leader replicas are kept.",
+            )
+        if MIN_INSYNC_REPLICAS not in wanted:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{MIN_INSYNC_REPLICAS} of the cluster cannot be taken away while eligible leader replicas "
+                "are kept.",
             )
 
     def _check_operations(self, operations: list[Operation]) -> None:
@@ -167,7 +192,9 @@ class ConfigChanges:
         current: Mapping[str, str],
         wanted: Mapping[str, str],
     ) -> None:
-        """Each change by itself, and then what all of them together lead to."""
+        """Each change by itself, and then what all of them together lead to, where it is known with what the
+        broker was started.
+        """
         given = set()
         try:
             for operation in operations:
@@ -177,6 +204,8 @@ class ConfigChanges:
                 elif name not in current:
                     continue
                 validate_dynamic_broker(name, wanted.get(name), per_broker=resource_name != "")
+            if resource_name not in self._altered:
+                return
             altered = {**self._altered, resource_name: wanted}
             outcome = self._with(altered)
             validate_broker_outcome(self._with(self._altered), outcome, given)

@@ -1,4 +1,4 @@
-"""Partitions: the records of new ones, the choice of a leader, and CreatePartitions.
+"""Partitions: the records of new ones, and CreatePartitions.
 
 Decides from an image and returns records; it must never change the image.
 """
@@ -6,9 +6,10 @@ Decides from an image and returns records; it must never change the image.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from mainstem.cluster.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage, TopicImage
-from mainstem.cluster.placement import place_replicas
-from mainstem.cluster.records import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from mainstem.cluster.controller.placement import place_replicas
+from mainstem.cluster.directories import default_directory
+from mainstem.cluster.image import BrokerImage, MetadataImage, TopicImage
+from mainstem.cluster.records import MetadataRecord, PartitionRecord
 from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -16,7 +17,6 @@ from mainstem.protocol.apis.k37_create_partitions import (
     CreatePartitionsTopicResult,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.protocol.uuids import ZERO_UUID
 
 # Kafka's bound for one request: what it makes must fit into one step of the controller.
 PARTITIONS_PER_REQUEST_MAX = 10_000
@@ -40,13 +40,8 @@ def new_partition(
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[_directory_of(brokers[replica]) for replica in replicas],
+        directories=[default_directory(brokers[replica]) for replica in replicas],
     )
-
-
-def _directory_of(broker: BrokerImage) -> bytes:
-    """The directory a replica will be in, where only one is possible; otherwise the broker says so later."""
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else ZERO_UUID
 
 
 def check_manual_assignment(
@@ -69,46 +64,6 @@ def check_manual_assignment(
 
 def _bad_assignment(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-
-
-def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> int:
-    """The first replica, in order of preference, that can serve and is in sync or, when none of those can, is
-    eligible (KIP-966: it has everything up to the high watermark); -1 if there is none.
-    """
-    for candidates in (partition.isr, partition.eligible_leader_replicas):
-        for replica in partition.replicas:
-            broker = brokers.get(replica)
-            if replica in candidates and broker is not None and broker.active:
-                return replica
-    return NO_LEADER
-
-
-def _election(partition: PartitionImage, topic_id: bytes, leader: int) -> PartitionChangeRecord:
-    """A leader that was only eligible is the first that is in sync again."""
-    change = PartitionChangeRecord(partition.partition, topic_id, leader=leader)
-    if leader != NO_LEADER and leader not in partition.isr:
-        change.isr = [leader]
-        change.eligible_leader_replicas = [r for r in partition.eligible_leader_replicas if r != leader]
-        change.last_known_elr = []
-    return change
-
-
-def elections_after_registration(
-    image: MetadataImage, brokers: Mapping[int, BrokerImage], broker_id: int
-) -> list[MetadataRecord]:
-    """New leader epochs for the partitions that the (re)started broker led, or that have no leader.
-
-    The broker's new process knows nothing of what its old one promised, so even a leader that stays begins a
-    new epoch. `brokers` are those after the registration.
-    """
-    changes: list[MetadataRecord] = []
-    for topic in image.topics_by_id.values():
-        for partition in topic.partitions:
-            if broker_id in partition.replicas and partition.leader in (broker_id, NO_LEADER):
-                leader = choose_leader(partition, brokers)
-                if partition.leader != NO_LEADER or leader != NO_LEADER:
-                    changes.append(_election(partition, topic.topic_id, leader))
-    return changes
 
 
 def create_partitions(

@@ -1,0 +1,65 @@
+"""Fast fencing: whether a broker of which nothing is heard is dead.
+
+A broken heartbeat connection is only a hint. The broker's own address is dialled: where nobody listens any
+more the broker is dead, and need not be waited for; silence says nothing, and is left to the session time-
+out. To take a living broker for dead loses nothing but costs elections, so that it is done to a broker at
+most once in the time of a session.
+"""
+
+from msgspec import Struct
+
+from mainstem.cluster.image import BrokerImage
+
+_INTERVAL_MS = 1000
+
+
+class Probe(Struct, frozen=True):
+    """An address to dial, and the incarnation of the broker that should be there."""
+
+    broker_id: int
+    epoch: int
+    host: str
+    port: int
+    asked_ms: int
+
+
+class Probes:
+    """Which brokers are to be probed, and when: none twice within a second."""
+
+    def __init__(self, listener: str | None, session_timeout_ms: int) -> None:
+        self._listener = listener
+        self._session_timeout_ms = session_timeout_ms
+        self._wanted: dict[int, int] = {}
+        self._last_ms: dict[int, int] = {}
+        self._fenced_ms: dict[int, int] = {}
+
+    def want(self, broker_id: int, now_ms: int) -> None:
+        """Probe the broker as soon as that may be."""
+        last_ms = self._last_ms.get(broker_id)
+        self._wanted.setdefault(broker_id, now_ms if last_ms is None else max(now_ms, last_ms + _INTERVAL_MS))
+
+    def deadline_ms(self) -> int | None:
+        return min(self._wanted.values(), default=None)
+
+    def due(self, now_ms: int) -> list[int]:
+        """The brokers that are to be probed now."""
+        found = [broker_id for broker_id, due_ms in self._wanted.items() if due_ms <= now_ms]
+        for broker_id in found:
+            del self._wanted[broker_id]
+            self._last_ms[broker_id] = now_ms
+        return found
+
+    def probe(self, broker: BrokerImage, now_ms: int) -> Probe | None:
+        """Where to dial: the address that brokers use among each other, or else the first one."""
+        endpoint = broker.endpoints.get(self._listener or "") or next(iter(broker.endpoints.values()), None)
+        if endpoint is None or not endpoint.host:
+            return None
+        return Probe(broker.broker_id, broker.epoch, endpoint.host, endpoint.port, now_ms)
+
+    def may_fence(self, broker_id: int, now_ms: int) -> bool:
+        """Whether the broker may be taken for dead, which counts as done."""
+        last_ms = self._fenced_ms.get(broker_id)
+        if last_ms is not None and now_ms < last_ms + self._session_timeout_ms:
+            return False
+        self._fenced_ms[broker_id] = now_ms
+        return True
