@@ -26,6 +26,15 @@ EXCEPTIONS = {
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
     "src/mainstem/replication/leader_state.py: propose_isr": "followers change the set by it",
+    **{
+        f"src/mainstem/{path}: {name}Request": "the handlers of controller listeners name them"
+        for name in ("ControllerRegistration", "UnregisterBroker")
+        for path in (
+            "broker/controller_role.py",
+            "cluster/controller/controller.py",
+            "cluster/controller/registration.py",
+        )
+    },
     "src/mainstem/security/principal_data.py: decode_principal": "who takes envelopes reads it",
     "src/mainstem/security/principal_data.py: encode_principal": "who sends envelopes writes it",
 }
