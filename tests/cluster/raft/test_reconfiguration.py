@@ -91,6 +91,27 @@ def test_a_leader_that_is_removed_leads_until_that_is_committed_then_resigns() -
     assert leader.raft.role == "follower", "an observer from now on"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_leader_of_two_whose_removal_the_other_never_saw_leads_again_to_commit_it(seed: int) -> None:
+    """Its own log says that it is no voter, and the other's, which is shorter, that its vote is needed."""
+    world = cluster(1, 2, seed=seed)
+    world.until(world.has_leader)
+    replicated(world)
+    leader = world.leader()
+    (other,) = (node for node in world.alive() if node is not leader)
+    world.isolate(leader.node_id)
+    world.ask(leader, _remove(leader.node_id))
+    world.until(lambda: not leader.raft.is_leader)
+    world.cuts.clear()
+    world.until(lambda: other.raft.is_active and len(other.raft.voters) == 1)
+    replicated(world)
+    assert leader.raft.leader_id == other.node_id
+    world.kill(leader.node_id)
+    world.start(leader.node_id)
+    replicated(world)
+    assert _ids(world) == {frozenset((other.node_id,))}
+
+
 def test_a_voter_that_is_removed_goes_on_as_an_observer() -> None:
     world = _running(1, 2, 3)
     away = next(node for node in world.alive() if not node.raft.is_leader)

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 
 class Election:
-    """Begins with the vote of the one who stands."""
+    """Begins with the vote of the one who stands, if it has one: who is about to be removed may stand, but
+    does not count.
+    """
 
     def __init__(self, voters: VoterSet, candidate: ReplicaKey) -> None:
-        assert voters.find(candidate) is not None, "only a voter stands for election"
         self._voters = voters
-        self._granted = {candidate.node_id}
+        self._granted = set() if voters.find(candidate) is None else {candidate.node_id}
         self._rejected: set[int] = set()
 
     def granted_by(self, node_id: int) -> None:

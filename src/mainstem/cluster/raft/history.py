@@ -59,6 +59,11 @@ class ControlHistory:
         return self._voters[-1][0] if self._voters else BEFORE_ALL
 
     @property
+    def voters_before(self) -> VoterSet:
+        """Who voted before the newest record, which may not be committed yet."""
+        return self._voters[-2][1] if len(self._voters) > 1 else self._static
+
+    @property
     def kraft_version(self) -> int:
         return self._kraft_versions[-1][1] if self._kraft_versions else 0
 

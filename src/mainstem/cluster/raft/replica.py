@@ -116,8 +116,16 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this replica may become a candidate."""
-        return self.is_voter and not self.stopping and self.installing is None
+        """Whether this replica may become a candidate: a voter, or one whose removal is not known to be
+        committed. Its log may be the longest, so that none of the others could win before it.
+        """
+        if self.stopping or self.installing is not None:
+            return False
+        if self.is_voter:
+            return True
+        history = self.history
+        is_committed = self.high_watermark is not None and history.voters_offset < self.high_watermark
+        return not is_committed and history.voters_before.find(self.key) is not None
 
     @property
     def others(self) -> list[Voter]:
