@@ -7,7 +7,7 @@ from tests.support.repository import files
 
 # What is looked up by a name that is put together, or called by somebody else.
 CALLED = {
-    r"src/mainstem/broker/apis/k\d\d_\w+\.py: (API|ROUTE|handle)": "the dispatcher takes them",
+    r"src/mainstem/broker/apis/k\d\d_\w+\.py: (API|ROUTE|handle|refuse)": "the dispatcher takes them",
     r"src/mainstem/protocol/apis/k\d\d_\w+\.py: [A-Z]\w+(Request|Response)": "the registry takes them",
     r"src/mainstem/cli/(\w+)/command\.py: (EXAMPLES|\1)": "the command line takes them",
     r"src/mainstem/http_server\.py: (connection|data|eof|pause|resume)_\w+": "asyncio calls them",
@@ -35,8 +35,6 @@ EXCEPTIONS = {
             "cluster/controller/registration.py",
         )
     },
-    "src/mainstem/security/principal_data.py: decode_principal": "who takes envelopes reads it",
-    "src/mainstem/security/principal_data.py: encode_principal": "who sends envelopes writes it",
 }
 
 

@@ -110,7 +110,7 @@ def short_ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.fixture
 def rules(broker: InProcessBroker) -> Iterator[Rules]:
-    before = broker.node.authorizer
-    broker.node.authorizer = rules = Rules()
+    before = broker.node.server.authorizer
+    broker.node.server.authorizer = rules = Rules()
     yield rules
-    broker.node.authorizer = before
+    broker.node.server.authorizer = before

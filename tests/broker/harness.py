@@ -256,7 +256,7 @@ def partition_of(broker: InProcessBroker, topic: Topic, index: int = 0) -> Any:
 
 def connection_of(broker: InProcessBroker, client: Client) -> Connection:
     """The broker's end of a client's connection."""
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     client_end = client.writer.get_extra_info("sockname")
 
@@ -277,7 +277,7 @@ async def elect(broker: InProcessBroker, topic: str, index: int = 0, leader: int
     """Have a broker lead a partition from now on; if it did before, in a new epoch."""
     topic_id = broker.node.image.topics_by_name[topic].topic_id
     change = PartitionChangeRecord(index, topic_id, leader=leader, **changes)
-    server = broker.node._server
+    server = broker.node.server
     await server.loader.applied(server.metadata_log.append([change]).offset)
 
 

@@ -31,8 +31,8 @@ async def send(port: int, request: bytes) -> Answer:
 
 
 def metrics_port(broker: InProcessBroker) -> int:
-    assert broker.node.monitor is not None
-    return broker.node.monitor.server.port
+    assert broker.node.server.monitor is not None
+    return broker.node.server.monitor.server.port
 
 
 class Scrape:
@@ -57,8 +57,8 @@ class Scrape:
 
 async def scrape(broker: InProcessBroker) -> Scrape:
     """A scrape that was begun after this call."""
-    assert broker.node.monitor is not None
-    broker.node.monitor.scraper.forget()
+    assert broker.node.server.monitor is not None
+    broker.node.server.monitor.scraper.forget()
     answer = await ask(metrics_port(broker), "/metrics")
     assert answer.status == 200, answer
     return Scrape(answer.body)

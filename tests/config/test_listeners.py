@@ -3,6 +3,7 @@
 import pytest
 
 from mainstem.config import BrokerConfig, ConfigError, Listener, parse_listeners
+from mainstem.config.listeners import inter_broker_listener
 
 
 def _parse(hostname: str = "localhost", /, **properties: str) -> list[Listener]:
@@ -84,6 +85,50 @@ def test_what_cannot_be_used_is_refused_in_one_line(properties: dict[str, str], 
     with pytest.raises(ConfigError) as raised:
         _parse(**properties)
     assert words in raised.value.message
+
+
+QUORUM = {"controller_quorum_voters": "1@a:9093,2@b:9093", "process_roles": "broker,controller"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"process_roles": "broker", "listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, "only a broker"),
+        ({"process_roles": "controller", "listeners": "PLAINTEXT://:1"}, "only a controller"),
+        ({"process_roles": "controller", "listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, "only a controller"),
+        ({"listeners": "PLAINTEXT://:1"} | QUORUM, "which have to reach this one"),
+        (
+            {"inter_broker_listener_name": "PLAINTEXT", "security_inter_broker_protocol": "PLAINTEXT"},
+            "only one of the two",
+        ),
+    ],
+)
+def test_listeners_that_do_not_fit_the_roles_are_refused_in_one_line(
+    properties: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        _parse(**properties)
+    assert words in raised.value.message
+
+
+def test_a_controller_alone_needs_no_listener_for_clients() -> None:
+    (listener,) = _parse(process_roles="controller", listeners="CONTROLLER://:9093")
+    assert listener.is_controller
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({"listeners": "CONTROLLER://:1,OUT://:2,PLAINTEXT://:3"}, "PLAINTEXT"),
+        ({"listeners": "CONTROLLER://:1,OUT://:2,IN://:3"}, "OUT"),
+        ({"listeners": "PLAINTEXT://:1,IN://:2", "inter_broker_listener_name": "in"}, "IN"),
+    ],
+)
+def test_brokers_speak_to_each_other_by_one_listener(properties: dict[str, str], name: str) -> None:
+    names = ("PLAINTEXT", "IN", "OUT", "CONTROLLER")
+    protocols = {"listener.security.protocol.map": ",".join(f"{known}:PLAINTEXT" for known in names)}
+    config = BrokerConfig({key.replace("_", "."): text for key, text in properties.items()} | protocols)
+    assert inter_broker_listener(config, parse_listeners(config)) == name
 
 
 def test_ports_of_zero_do_not_collide() -> None:

@@ -160,18 +160,21 @@ def test_a_limit_for_one_listener_is_known_but_not_acted_on() -> None:
     assert warnings == ["listener.name.plaintext.max.connections: Mainstem does not act on this setting yet"]
 
 
-def test_other_nodes_in_the_quorum_are_warned_of() -> None:
-    _, warnings = resolve({"controller.quorum.voters": "1@a:9093,2@b:9093"})
-    assert warnings == [
-        "controller.quorum.voters: it names other nodes, but this node is a cluster of its own"
-    ]
-    assert resolve({"controller.quorum.voters": "1@a:9093"})[1] == []
+VOTERS = "1@a:9093,2@b:9093,3@c:9093"
 
 
-def test_a_node_that_is_only_a_broker_is_told_that_it_is_its_own_controller() -> None:
-    assert len(resolve({"process.roles": "broker"})[1]) == 1
-    with pytest.raises(ConfigError, match=r"^process\.roles: "):
-        resolve({"process.roles": "controller"})
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"controller.quorum.voters": "1@a:9093"},
+        {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093", "controller.quorum.voters": VOTERS},
+        {"process.roles": "broker", "node.id": "4", "controller.quorum.voters": VOTERS},
+        {"process.roles": "broker", "controller.quorum.bootstrap.servers": "a:9093,b:9093"},
+        {"process.roles": "controller", "listeners": "CONTROLLER://:9093"},
+    ],
+)
+def test_every_combination_of_roles_needs_no_warning(properties: dict[str, str]) -> None:
+    assert resolve(properties)[1] == []
 
 
 def test_a_nodes_own_defaults_draw_no_warning() -> None:

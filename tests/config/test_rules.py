@@ -14,7 +14,15 @@ def test_the_defaults_agree() -> None:
     ("properties", "words"),
     [
         ({"node.id": "1", "broker.id": "2"}, "must be the same"),
-        ({"process.roles": "controller"}, "use broker,controller"),
+        ({"process.roles": "broker"}, "nothing says where its controllers are"),
+        (
+            {"process.roles": "broker", "controller.quorum.voters": "1@localhost:9093"},
+            "it names node 1, which is only a broker",
+        ),
+        (
+            {"node.id": "4", "controller.quorum.voters": "1@localhost:9093"},
+            "it does not name this controller, node 4",
+        ),
         ({"log.dirs": "/a,/b", "cordoned.log.dirs": "/c"}, '"/c" is not one of log.dirs'),
         ({"log.dirs": "/a,/b", "cordoned.log.dirs": "*,/a"}, '"*" is not one of log.dirs'),
         ({"log.retention.ms": "0"}, "log.retention.ms: 0 is out of range; allowed: 1 or more, or -1"),

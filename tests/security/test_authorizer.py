@@ -237,12 +237,12 @@ def test_every_handler_asks_and_obeys(
 ) -> None:
     runner.run(broker.node.auto_create_topics([T]))
     deny = DenyAll()
-    broker.node.authorizer = deny
+    broker.node.server.authorizer = deny
     broker.node.metadata_cache.forget()
     try:
         response = runner.run(asyncio.wait_for(call(broker, request_, version), 20))
     finally:
-        broker.node.authorizer = AllowAll()
+        broker.node.server.authorizer = AllowAll()
         broker.node.metadata_cache.forget()
     assert code in codes_in(response)
     assert (operation, resource) in {(asked[0], asked[1]) for asked in deny.asked}
@@ -254,11 +254,11 @@ def test_a_list_of_all_topics_leaves_out_those_that_may_not_be_seen(
     runner: asyncio.Runner, broker: InProcessBroker
 ) -> None:
     runner.run(broker.node.auto_create_topics([T]))
-    broker.node.authorizer = DenyAll()
+    broker.node.server.authorizer = DenyAll()
     broker.node.metadata_cache.forget()
     response = runner.run(call(broker, MetadataRequest(topics=None), 12))
     everything = runner.run(call(broker, DescribeTopicPartitionsRequest(), 0))
-    broker.node.authorizer = AllowAll()
+    broker.node.server.authorizer = AllowAll()
     broker.node.metadata_cache.forget()
     assert response.topics == []
     assert everything.topics == []

@@ -33,11 +33,11 @@ def ask(runner: asyncio.Runner, broker: InProcessBroker) -> Iterator[Ask]:
     """Ask as somebody who may do everything, or everything but one thing."""
 
     def ask(request: Any, *denied: Any) -> Any:
-        broker.node.authorizer = Deny(denied) if denied else AllowAll()
+        broker.node.server.authorizer = Deny(denied) if denied else AllowAll()
         return runner.run(asyncio.wait_for(call(broker, request, 1), 20))
 
     yield ask
-    broker.node.authorizer = AllowAll()
+    broker.node.server.authorizer = AllowAll()
 
 
 def join(group: str, **subscription: Any) -> ConsumerGroupHeartbeatRequest:

@@ -42,11 +42,11 @@ def broker(runner: asyncio.Runner) -> Iterator[InProcessBroker]:
 @pytest.fixture
 def ask(runner: asyncio.Runner, broker: InProcessBroker) -> Iterator[Any]:
     def ask(request: Any, version: int, *denied: Resource) -> Any:
-        broker.node.authorizer = Deny(*denied)
+        broker.node.server.authorizer = Deny(*denied)
         return runner.run(asyncio.wait_for(call(broker, request, version), 20))
 
     yield ask
-    broker.node.authorizer = AllowAll()
+    broker.node.server.authorizer = AllowAll()
 
 
 @pytest.mark.parametrize(

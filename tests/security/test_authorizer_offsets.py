@@ -65,11 +65,11 @@ def delete() -> OffsetDeleteRequest:
 @pytest.fixture
 def ask(runner: asyncio.Runner, broker: InProcessBroker) -> Iterator[Any]:
     def ask(denied: Resource, request: Any, version: int) -> Any:
-        broker.node.authorizer = Deny(denied)
+        broker.node.server.authorizer = Deny(denied)
         return runner.run(asyncio.wait_for(call(broker, request, version), 20))
 
     yield ask
-    broker.node.authorizer = AllowAll()
+    broker.node.server.authorizer = AllowAll()
 
 
 def by_topic(topics: list[Any]) -> dict[str, str]:

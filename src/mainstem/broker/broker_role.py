@@ -5,47 +5,37 @@ It holds the parts and wires them; what they decide and do is theirs. Request ha
 
 import asyncio
 import logging
-import socket
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.coordination.node_coordinators import NodeCoordinators
-from mainstem.broker.errors import StartupError
+from mainstem.broker.lifecycle import Lifecycle
 from mainstem.broker.logs.index_repairs import IndexRepairs
 from mainstem.broker.logs.log_cleaner import LogCleaner
 from mainstem.broker.logs.log_dir_moves import LogDirMoves
 from mainstem.broker.logs.maintenance import Maintenance
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.logs.replicas import Replicas
-from mainstem.broker.metadata.controller_client import ControllerClient
 from mainstem.broker.metadata.log_dir_assignments import LogDirAssignments
 from mainstem.broker.metadata.producer_ids import ProducerIds
 from mainstem.broker.network.listener import BoundListener
-from mainstem.broker.network.network import Network
 from mainstem.broker.network.self_check import check_advertised
-from mainstem.broker.network.throttle import Throttle
 from mainstem.broker.randomness import Randomness
-from mainstem.broker.requests.dispatch import Dispatcher
 from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
-from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import MetadataImage, PartitionImage
-from mainstem.config import BrokerConfig, ConfigError, parse_listeners
+from mainstem.config import BrokerConfig
 from mainstem.protocol.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from mainstem.protocol.apis.k62_broker_registration import BrokerRegistrationRequest, Feature, Listener
-from mainstem.protocol.apis.k67_allocate_producer_ids import AllocateProducerIdsRequest
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.environment import DirectoryHealth
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.groups import GroupCoordinators
     from mainstem.broker.coordination.transactions import TransactionCoordinators
-    from mainstem.broker.monitoring.monitor import Monitor
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +50,10 @@ class BrokerEndpoint(NamedTuple):
 
 
 class BrokerRole:
-    """It listens before anything on disk is touched, and serves when its part of the metadata is applied."""
+    """It serves when the controller has let it into the cluster and its part of the metadata is applied."""
 
     def __init__(self, server: SharedServer) -> None:
-        self._server = server
+        self.server = server
         config = server.config
         self.node_id = server.node_id
         self.metadata_cache = server.metadata_cache
@@ -71,38 +61,36 @@ class BrokerRole:
         self.randomness: Randomness = server.randomness
         self.dead = server.dead
         self.loop: asyncio.AbstractEventLoop
-        self.authorizer: Authorizer = AllowAll()
-        self.throttle = Throttle()
-        self.bound_listeners: list[BoundListener] = []
-        self.supported_features = {
-            name: (levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
-        }
         self.fetch_sessions = FetchSessionCache(
             config.get("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
         self.fetch_bytes_max: int = config.get("fetch.max.bytes")
-        self._network: Network | None = None
+        self._lifecycle: Lifecycle | None = None
         self._coordinators: NodeCoordinators | None = None
         self._maintenance: Maintenance | None = None
         self._index_repairs: IndexRepairs | None = None
         self._log_dir_moves: LogDirMoves | None = None
-        self.monitor: Monitor | None = None  # without a metrics port there is none
         self.log_dir_assignments = LogDirAssignments(server)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self._self_check: asyncio.Task[list[str]] | None = None
-        self.epoch = -1
+
+    @property
+    def epoch(self) -> int:
+        """That of its registration; -1 before it."""
+        return -1 if self._lifecycle is None else self._lifecycle.epoch
+
+    @property
+    def bound_listeners(self) -> list[BoundListener]:
+        """Where it serves clients."""
+        return self.server.client_listeners
 
     @property
     def turns(self) -> Turns:
-        return self._server.turns
-
-    @property
-    def controller(self) -> ControllerClient:
-        return self._server.controller
+        return self.server.turns
 
     @property
     def log_manager(self) -> LogManager:
-        return self._server.log_manager
+        return self.server.log_manager
 
     @property
     def cleaner(self) -> LogCleaner:
@@ -122,7 +110,7 @@ class BrokerRole:
     @property
     def config(self) -> BrokerConfig:
         """The settings that are in force."""
-        return self._server.configuration.current
+        return self.server.configuration.current
 
     @property
     def image(self) -> MetadataImage:
@@ -147,38 +135,22 @@ class BrokerRole:
 
     # ---- starting
 
-    async def bind(self) -> None:
-        """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
-        self.loop = self._server.loop
-        await self._start_monitor()
-        self._dispatcher = Dispatcher(self, self.monitor.meters if self.monitor else None)
-        self._network = Network(self.loop, self.turns, self.clock, self.config, self._dispatcher)
-        self.heavy_batches = HeavyBatches(self.loop, self.turns, self._network.request_memory)
-        try:
-            listeners = parse_listeners(self.config, socket.gethostname())
-        except ConfigError as error:
-            raise StartupError(error.message) from None
-        self.bound_listeners = self._network.bind([entry for entry in listeners if not entry.is_controller])
-
-    async def _start_monitor(self) -> None:
-        port = self.config.get("mainstem.metrics.port")
-        if port >= 0:
-            from mainstem.broker.monitoring.monitor import Monitor  # only for those who want it
-
-            self.monitor = Monitor(self._server, self.config.get("mainstem.metrics.host"), port)
-            await self.monitor.start()
-
     async def start(self) -> None:
-        """Register, load the logs, follow the metadata, and serve. StartupError when that cannot be."""
-        server = self._server
+        """Join the cluster, load the logs, follow the metadata, and serve. StartupError when that can never
+        be.
+        """
+        server = self.server
+        self.loop = server.loop
+        self.heavy_batches = HeavyBatches(self.loop, self.turns, server.network.request_memory)
         self._index_repairs = IndexRepairs(self.loop, server.processes)
         environment = self.log_manager.environment
         environment.repair_index = self._index_repairs.ask
-        environment.fsyncs = self.monitor.meters.fsyncs if self.monitor else None
+        environment.fsyncs = server.monitor.meters.fsyncs if server.monitor else None
         for log_dir in self.log_manager.dirs:
             log_dir.health.on_failure = partial(self._directory_failed, log_dir.health)
         self.replicas = Replicas(server, self._partition_returned)
-        await self._register()
+        lifecycle = self._lifecycle = Lifecycle(server)
+        await lifecycle.join()
         image = self.metadata_cache.image = server.metadata_log.image
         self._coordinators = NodeCoordinators(server, self.replicas, self.producer_ids)
         self._maintenance = Maintenance(server, self.replicas)
@@ -199,55 +171,33 @@ class BrokerRole:
         self._maintenance.start()
         self._log_dir_moves = LogDirMoves(server, self.replicas, self.cleaner, self.log_dir_assignments)
         self._log_dir_moves.resume()
-        assert self._network is not None, "ports are taken first"
-        self._network.start()
-        if self.monitor is not None:
-            self.monitor.serving(self._network, self.replicas, self.cleaner, self.coordinators)
+        await lifecycle.serve()
+        server.network.start(controllers=False)
+        if server.monitor is not None:
+            server.monitor.serving(server.network, self.replicas, self.cleaner, self.coordinators)
         self._self_check = self.loop.create_task(
             check_advertised(self.bound_listeners, self.loop, self.randomness.fraction)
         )
 
-    async def _register(self) -> None:
-        """Each start is a new incarnation; the leader epochs of all partitions are bumped with it."""
-        request = BrokerRegistrationRequest(
-            broker_id=self.node_id,
-            cluster_id=self.cluster_id,
-            incarnation_id=self.randomness.uuid(),
-            listeners=[
-                Listener(bound.name, bound.advertised_host, bound.advertised_port)
-                for bound in self.bound_listeners
-            ],
-            features=[
-                Feature(name, levels.first, levels.last) for name, levels in SUPPORTED_FEATURES.items()
-            ],
-            log_dirs=[
-                entry.meta.directory_id for entry in self.log_manager.online_dirs if entry.meta is not None
-            ],
-            rack=self.config.get("broker.rack"),
-        )
-        response = await self.controller.register_broker(request)
-        if response.error_code:
-            raise StartupError(f"cannot register: {ErrorCode(response.error_code).message}")
-        self.epoch = response.broker_epoch
-
     # ---- stopping
 
+    async def leave(self) -> None:
+        """Have the leaderships move to other brokers, while clients are still served."""
+        if self._lifecycle is not None:
+            await self._lifecycle.leave()
+
     def stop_serving(self) -> None:
-        """Close the connections."""
-        if self.monitor is not None:
-            self.monitor.stopping()
+        """The connections are closed."""
         if self._self_check is not None:
             self._self_check.cancel()
             self._self_check = None
-        if self._network is not None:
-            self._network.close()
-            self.turns.close()
-            self._dispatcher.close()
+        if self._lifecycle is not None:
             self.heavy_batches.close()
-            self._network = None
 
     async def stop_working(self) -> None:
         """Have everything at rest that works on the logs; the metadata does not change any more."""
+        if self._lifecycle is not None:
+            await self._lifecycle.close()
         if self._coordinators is not None:
             self._coordinators.close()
         if self._maintenance is not None:
@@ -261,18 +211,11 @@ class BrokerRole:
             await self._index_repairs.stop()
             self._index_repairs = None
 
-    def close_logs(self, *, clean: bool) -> None:
+    def checkpoint(self, *, clean: bool) -> None:
         """After a clean stop the next start need not scan anything."""
         if clean:
             offsets = {(p.topic, p.index): p.high_watermark for p in self.replicas.all()}
             self.log_manager.checkpoint_high_watermarks(offsets)
-        self.log_manager.close(broker_epoch=self.epoch, clean=clean)
-
-    def close(self) -> None:
-        """The last thing: until then its health can be asked for."""
-        if self.monitor is not None:
-            self.monitor.close()
-            self.monitor = None
 
     # ---- what the handlers ask for
 
@@ -286,15 +229,15 @@ class BrokerRole:
         return found
 
     def offline_replicas(self, topic: str, part: PartitionImage) -> list[int]:
-        """Those of brokers that are not there, and this one's if its log cannot be used."""
-        brokers = self.image.brokers
-        return [
-            replica
-            for replica in part.replicas
-            if (broker := brokers.get(replica)) is None
-            or broker.fenced
-            or (replica == self.node_id and self.replicas.is_offline(topic, part.partition))
-        ]
+        """Those that the metadata tells of, and this broker's if its log cannot be used."""
+        offline = part.offline_replicas(self.image.brokers)
+        if (
+            self.node_id in part.replicas
+            and self.node_id not in offline
+            and self.replicas.is_offline(topic, part.partition)
+        ):
+            offline.append(self.node_id)
+        return offline
 
     async def auto_create_topics(self, names: list[str]) -> None:
         """Create topics with the broker's defaults; one that exists by now or cannot be created is left
@@ -306,13 +249,15 @@ class BrokerRole:
             ]
         )
         try:
-            await self.controller.create_topics(request)
+            await self.server.controller.create_topics(request)
         except KafkaError as error:
             logger.error("cannot create %s: %s", ", ".join(sorted(set(names))), error.message)
 
     async def _allocate_producer_ids(self) -> tuple[int, int]:
+        from mainstem.protocol.apis.k67_allocate_producer_ids import AllocateProducerIdsRequest
+
         request = AllocateProducerIdsRequest(self.node_id, self.epoch)
-        block = await self.controller.allocate_producer_ids(request)
+        block = await self.server.controller.allocate_producer_ids(request)
         if block.error_code:
             raise KafkaError(ErrorCode(block.error_code))
         return block.producer_id_start, block.producer_id_len
@@ -326,8 +271,10 @@ class BrokerRole:
     def _take_offline(self, health: DirectoryHealth) -> None:
         """Answers that name the offline replicas are made anew, and whoever waits for one is answered."""
         self.metadata_cache.forget()
-        if not self._server.is_open:
+        if not self.server.is_open:
             return  # the node is being stopped
+        if self._lifecycle is not None:
+            self._lifecycle.log_dirs_changed()
         for partition in self.replicas.in_directory(health):
             partition.go_offline(health.failure or "its log directory has failed")
         if not self.log_manager.online_dirs:
@@ -343,14 +290,15 @@ class BrokerRole:
     def _reconfigured(self, image: MetadataImage) -> None:
         """Settings of this broker are other ones now."""
         self.replicas.broker_config_changed(image)
-        cordoned = self.config.cordoned_log_dirs()
-        self.log_manager.cordoned = frozenset(
-            log_dir for log_dir in self.log_manager.dirs if str(log_dir.path) in cordoned
-        )
+        names = self.config.cordoned_log_dirs()
+        cordoned = frozenset(log_dir for log_dir in self.log_manager.dirs if str(log_dir.path) in names)
+        if cordoned != self.log_manager.cordoned:
+            self.log_manager.cordoned = cordoned
+            if self._lifecycle is not None:
+                self._lifecycle.log_dirs_changed()
         environment = self.log_manager.environment
         environment.producer_id_expiration_ms = self.config.get("producer.id.expiration.ms")
         environment.verifies_transactions = self.config.get("transaction.partition.verification.enable")
-        if self._network is not None:
-            self._network.update_config(self.config)
+        self.server.network.update_config(self.config)
         if self._maintenance is not None:
             self._maintenance.reconfigured()

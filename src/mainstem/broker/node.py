@@ -1,7 +1,7 @@
 """A node: the shared server and the roles on it, put together, started and stopped.
 
 No state lives outside of a Node, so that several can live in one process. `process.roles` says which roles
-there are: both, until a node can be only one of them.
+there are: broker, controller, or both.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import asyncio
 from mainstem.broker.broker_role import BrokerRole
 from mainstem.broker.clock import Clock
 from mainstem.broker.controller_role import ControllerRole
+from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
 from mainstem.config import BrokerConfig
@@ -21,37 +22,66 @@ class Node:
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: Files | None = None
     ) -> None:
-        self._server = SharedServer(config, clock, files=files)
-        self.broker = BrokerRole(self._server)
+        self._roles: tuple[str, ...] = config.get("process.roles")
+        self.server = SharedServer(config, clock, files=files)
+        if "broker" in self._roles:
+            self.server.broker = BrokerRole(self.server)
+
+    @property
+    def broker(self) -> BrokerRole:
+        """Its broker role, where it has one."""
+        assert self.server.broker is not None, "this node is a controller alone"
+        return self.server.broker
+
+    @property
+    def bound_listeners(self) -> list[BoundListener]:
+        """Those of clients first."""
+        return sorted(self.server.bound_listeners, key=lambda bound: bound.is_controller)
 
     @property
     def dead(self) -> asyncio.Event:
-        """Set when no log directory is left; whoever runs the node should end it."""
-        return self._server.dead
+        """Set when the node cannot go on for want of its disks; whoever runs it should end it."""
+        return self.server.dead
 
     async def start(self) -> None:
-        """Take the ports, open the data directories, become the controller, and serve. StartupError if it
-        cannot.
+        """Take the ports, open the data directories, take part in the quorum, join the cluster, and serve.
+        Returns when clients are served, which a broker that no controller answers waits for. StartupError if
+        that can never be.
         """
-        server = self._server
+        server = self.server
         server.loop = asyncio.get_running_loop()
         server.turns = Turns(server.loop, server.clock)
         try:
-            await self.broker.bind()
+            await server.bind()
             server.open()
-            server.controller = ControllerRole(server)
-            await self.broker.start()
+            if "controller" in self._roles:
+                server.controller_role = ControllerRole(server)
+                server.network.start(controllers=True)
+            if server.broker is not None:
+                await server.broker.start()
+            else:
+                await server.loader.begin((server.configuration, server.metadata_cache))
         except BaseException:
             await self.stop(clean=False)
             raise
 
     async def stop(self, *, clean: bool = True) -> None:
-        """Close the connections, then the logs; after a clean stop the next start need not scan anything."""
-        self.broker.stop_serving()
-        await self._server.stop_publishing()
-        await self.broker.stop_working()
-        await self._server.close_metadata()
-        if self._server.is_open:
-            self.broker.close_logs(clean=clean)
-            self._server.closed()
-        self.broker.close()
+        """Have the leaderships move away, close the connections, then the logs; after a clean stop the next
+        start need not scan anything.
+        """
+        server, broker = self.server, self.server.broker
+        if clean and broker is not None:
+            await broker.leave()
+        if server.controller_role is not None:
+            server.controller_role.close()
+        server.stop_serving()
+        if broker is not None:
+            broker.stop_serving()
+        await server.stop_publishing()
+        if broker is not None:
+            await broker.stop_working()
+        await server.close_metadata()
+        if broker is not None and server.is_open:
+            broker.checkpoint(clean=clean)
+        server.close_logs(broker_epoch=-1 if broker is None else broker.epoch, clean=clean)
+        server.close()

@@ -40,19 +40,30 @@ async def _serve(config: BrokerConfig, on_ready: Callable[[Node], None]) -> int:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
     node = Node(config)
+    ended = asyncio.ensure_future(_first_of(stop, node.dead))
     try:
-        await node.start()
-        gc.collect()
-        gc.freeze()  # what is loaded now lives as long as the process: the collector need not look at it
-        on_ready(node)
-        await _first_of(stop, node.dead)
+        # A node that is to stop while it waits for its cluster does not wait any longer.
+        starting = asyncio.ensure_future(node.start())
+        await asyncio.wait((starting, ended), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            gc.collect()
+            gc.freeze()  # what is loaded now lives as long as the process: the collector need not look at it
+            on_ready(node)
+            await ended
+        else:
+            starting.cancel()
+            await asyncio.wait((starting,))
     finally:
+        ended.cancel()
         await node.stop()
     return 1 if node.dead.is_set() else 0
 
 
 async def _first_of(*events: asyncio.Event) -> None:
     tasks = [asyncio.ensure_future(event.wait()) for event in events]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

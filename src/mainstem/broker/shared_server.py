@@ -1,5 +1,5 @@
-"""What every role of a node stands on: its clock, randomness, child processes and disk, its settings, its log
-directories and the metadata.
+"""What every role of a node stands on: its clock, randomness, child processes and disk, its settings, its
+listeners, its log directories, the metadata, and the ways to other nodes.
 
 Nobody reaches around it for any of these, so that a test or a simulation can hand in its own. Timers, tasks
 and threads are the event loop's, which is handed in like the rest.
@@ -9,8 +9,10 @@ import asyncio
 import logging
 import os
 import resource
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.configuration import Configuration
@@ -20,26 +22,68 @@ from mainstem.broker.metadata.controller_client import ControllerClient
 from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.opening import MetadataLogError
+from mainstem.broker.network.listener import BoundListener
+from mainstem.broker.network.network import Network
+from mainstem.broker.network.throttle import Throttle
 from mainstem.broker.processes import Processes
 from mainstem.broker.randomness import Randomness
+from mainstem.broker.requests.dispatch import Dispatcher
 from mainstem.broker.turns import Turns
 from mainstem.cluster.image import MetadataImage
-from mainstem.config import BrokerConfig, topic_log_config
+from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import uuid_to_text
+from mainstem.security.authorizer import AllowAll, Authorizer
 from mainstem.storage.directories.log_manager import LogManager
 from mainstem.storage.errors import LogDirInUseError, LogDirInvalidError
 from mainstem.storage.files.files import Files
 from mainstem.storage.files.real_files import RealFiles
+
+if TYPE_CHECKING:
+    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.controller_role import ControllerRole
+    from mainstem.broker.monitoring.monitor import Monitor
+    from mainstem.broker.network.peer_pool import PeerPool
+    from mainstem.broker.network.peers import PeerConnection
 
 logger = logging.getLogger(__name__)
 
 _HANDLES_FOR_LOGS = 0.5  # the share of the open files limit that segments may keep; connections need the rest
 
 
+class QuorumOfOne:
+    """The metadata quorum of a node that stands alone: it leads from the start."""
+
+    def __init__(self, metadata_log: MetadataLog) -> None:
+        self._quorum = metadata_log.quorum
+
+    @property
+    def leader_id(self) -> int:
+        return self._quorum.leader_id
+
+    @property
+    def epoch(self) -> int:
+        return self._quorum.epoch
+
+    @property
+    def is_active(self) -> bool:
+        return self._quorum.leader_id == self._quorum.node_id
+
+    def leader_address(self) -> tuple[str, int] | None:
+        """Nobody needs to dial it."""
+        return None
+
+    def subscribe(self, on_leader_changed: Callable[[], None]) -> None:
+        """The leader never changes."""
+
+
 class SharedServer:
     """Made with the node; what lies on disk is there once it is opened."""
 
+    dispatcher: Dispatcher
+    network: Network
+    quorum: QuorumOfOne
+    # How to ask the active controller, wherever it is.
     controller: ControllerClient
 
     def __init__(
@@ -57,6 +101,13 @@ class SharedServer:
         self.node_id: int = config.get("node.id")
         self.configuration = Configuration(self.node_id, config)
         self.metadata_cache = MetadataCache(MetadataImage())
+        self.authorizer: Authorizer = AllowAll()
+        self.throttle = Throttle()
+        # The roles that this node has.
+        self.broker: BrokerRole | None = None
+        self.controller_role: ControllerRole | None = None
+        self.monitor: Monitor | None = None  # without a metrics port there is none
+        self.bound_listeners: list[BoundListener] = []
         # Set when no log directory is left; whoever runs the node should end it.
         self.dead = asyncio.Event()
         self.loop: asyncio.AbstractEventLoop
@@ -64,6 +115,8 @@ class SharedServer:
         self._log_manager: LogManager | None = None
         self._metadata_log: MetadataLog | None = None
         self._loader: MetadataLoader | None = None
+        self._peers: PeerPool | None = None
+        self._has_ports = False
 
     @property
     def config(self) -> BrokerConfig:
@@ -95,11 +148,57 @@ class SharedServer:
         """Whether the log directories are."""
         return self._log_manager is not None
 
+    @property
+    def cluster_id(self) -> str:
+        return self.log_manager.meta.cluster_id
+
+    @property
+    def is_active_controller(self) -> bool:
+        """Whether this node decides on the metadata."""
+        return self.controller_role is not None and self.quorum.is_active
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether this node is the whole cluster: there is no other voter, and no other broker is known."""
+        return self.is_active_controller and self.metadata_log.pending_image.brokers.keys() <= {self.node_id}
+
+    @property
+    def client_listeners(self) -> list[BoundListener]:
+        """Those that serve clients, and brokers among themselves."""
+        return [bound for bound in self.bound_listeners if not bound.is_controller]
+
+    # ---- starting
+
+    async def bind(self) -> None:
+        """Take the ports, so that a taken one is found before anything else happens. StartupError then."""
+        await self._start_monitor()
+        self.dispatcher = Dispatcher(self, self.monitor.meters if self.monitor else None)
+        self.network = Network(self.loop, self.turns, self.clock, self.config, self.dispatcher)
+        self._has_ports = True
+        try:
+            listeners = parse_listeners(self.config, socket.gethostname())
+        except ConfigError as error:
+            raise StartupError(error.message) from None
+        is_controller = "controller" in self.config.get("process.roles")
+        self.bound_listeners = self.network.bind(
+            [listener for listener in listeners if is_controller or not listener.is_controller]
+        )
+
+    async def _start_monitor(self) -> None:
+        port = self.config.get("mainstem.metrics.port")
+        if port >= 0:
+            from mainstem.broker.monitoring.monitor import Monitor  # only for those who want it
+
+            self.monitor = Monitor(self, self.config.get("mainstem.metrics.host"), port)
+            await self.monitor.start()
+
     def open(self) -> None:
         """Open the log directories, and replay the metadata; StartupError when that cannot be."""
         self._log_manager = self._open_log_dirs()
         self._metadata_log = self._open_metadata_log()
         self._loader = MetadataLoader(self.loop, self._metadata_log)
+        self.quorum = QuorumOfOne(self._metadata_log)
+        self.controller = ControllerClient(self)
 
     def _open_log_dirs(self) -> LogManager:
         paths = [Path(directory) for directory in self.config.log_dirs()]
@@ -163,7 +262,41 @@ class SharedServer:
         except KafkaError as error:
             raise StartupError(f"cannot load the logs: {error.message}") from error
 
+    # ---- other brokers
+
+    def broker_address(self, node_id: int) -> tuple[str, int]:
+        """Where other brokers reach this one; KafkaError with BROKER_NOT_AVAILABLE when nobody knows."""
+        return self._peer_pool.address(node_id)
+
+    def peer(self, node_id: int) -> "PeerConnection":
+        """The connection to another broker for what is asked now and then; KafkaError with
+        BROKER_NOT_AVAILABLE when nobody knows where it is. It is only to be used at once: the next one may be
+        another.
+        """
+        return self._peer_pool.peer(node_id)
+
+    @property
+    def _peer_pool(self) -> "PeerPool":
+        if self._peers is None:
+            from mainstem.broker.network.peer_pool import PeerPool  # only in a cluster
+
+            self._peers = PeerPool(self)
+        return self._peers
+
     # ---- stopping
+
+    def stop_serving(self) -> None:
+        """Close the connections, those to other nodes too."""
+        if self.monitor is not None:
+            self.monitor.stopping()
+        if self._peers is not None:
+            self._peers.close()
+            self._peers = None
+        if self._has_ports:
+            self._has_ports = False
+            self.network.close()
+            self.turns.close()
+            self.dispatcher.close()
 
     async def stop_publishing(self) -> None:
         """Leave the metadata as it is applied now."""
@@ -173,12 +306,21 @@ class SharedServer:
 
     async def close_metadata(self) -> None:
         if self._metadata_log is not None:
+            self.controller.close()
             await self._metadata_log.stop()
             self._metadata_log = None
 
-    def closed(self) -> None:
-        """The log directories are let go of."""
-        self._log_manager = None
+    def close_logs(self, *, broker_epoch: int, clean: bool) -> None:
+        """Let go of the log directories."""
+        if self._log_manager is not None:
+            self._log_manager.close(broker_epoch=broker_epoch, clean=clean)
+            self._log_manager = None
+
+    def close(self) -> None:
+        """The last thing: until then the node's health can be asked for."""
+        if self.monitor is not None:
+            self.monitor.close()
+            self.monitor = None
 
 
 def _check_distinct(directories: Sequence[str]) -> None:

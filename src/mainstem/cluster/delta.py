@@ -46,6 +46,11 @@ class MetadataChanges(Struct, frozen=True):
         return cls(tuple(image.topics_by_id.values()), (), frozenset(image.configs), frozenset(image.brokers))
 
     @property
+    def concerns_clients(self) -> bool:
+        """Whether anything is different that clients are told of, or that decides how they are served."""
+        return bool(self.topics or self.removed_topics or self.configs or self.brokers)
+
+    @property
     def alters_brokers(self) -> bool:
         """Whether settings of brokers are other ones."""
         return any(resource_type == ConfigResourceType.BROKER for resource_type, _ in self.configs)

@@ -20,6 +20,8 @@ from mainstem.cluster.records import (
 from mainstem.protocol.resources import ConfigResourceType
 
 NO_LEADER = -1
+# Where a replica is that had its directory in a broker's log directory that is gone.
+LOST_DIRECTORY = (1).to_bytes(16)
 NO_OFFSET = -1
 
 
@@ -38,6 +40,17 @@ class PartitionImage(Struct, frozen=True, gc=False):
     leader_recovery_state: int = 0
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+    def offline_replicas(self, brokers: Mapping[int, "BrokerImage"]) -> list[int]:
+        """Those whose brokers are gone or fenced, or have lost the directory with the replica."""
+        directories = dict(zip(self.replicas, self.directories, strict=False))
+        return [
+            replica
+            for replica in self.replicas
+            if (broker := brokers.get(replica)) is None
+            or broker.fenced
+            or not broker.has_directory(directories.get(replica, b""))
+        ]
 
 
 class TopicImage(Struct, frozen=True):
@@ -82,6 +95,12 @@ class BrokerImage(Struct, frozen=True):
     def wholly_cordoned(self) -> bool:
         """Whether none of its directories takes new replicas."""
         return bool(self.log_dirs) and set(self.log_dirs) <= set(self.cordoned_log_dirs or ())
+
+    def has_directory(self, directory: bytes) -> bool:
+        """Whether a replica that is there can be used; one that is nowhere yet will be."""
+        if not any(directory[:15]):
+            return directory != LOST_DIRECTORY
+        return not self.log_dirs or directory in self.log_dirs
 
     @property
     def active(self) -> bool:

@@ -3,11 +3,15 @@
 It only reads settings: nothing is bound or looked up here, so the host name of the machine is passed in.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from msgspec import Struct
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError, ConfigSource
 
+# In the order of the numbers that they have between nodes.
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ANY_HOSTS = frozenset(("", "0.0.0.0", "::"))
 _MAX_PORT = 65535
@@ -23,6 +27,16 @@ class Listener(Struct, frozen=True):
     advertised_host: str
     advertised_port: int
     is_controller: bool
+
+
+class NamedListener(Protocol):
+    """What is known of a listener before and after it is bound."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_controller(self) -> bool: ...
 
 
 class _Endpoint(Struct, frozen=True):
@@ -57,12 +71,50 @@ def parse_listeners(cfg: BrokerConfig, hostname: str = "localhost") -> list[List
     return listeners
 
 
+def inter_broker_listener(cfg: BrokerConfig, listeners: Sequence[NamedListener]) -> str:
+    """The name of the listener by which brokers speak to each other, of those that serve clients: the one
+    that is named; that of the protocol between brokers; or, where no setting fits, the first.
+    """
+    name = cfg.get("inter.broker.listener.name")
+    if name is not None:
+        return str(name).upper()
+    names = [listener.name for listener in listeners if not listener.is_controller]
+    protocol: str = cfg.get("security.inter.broker.protocol")
+    return protocol if protocol in names else names[0]
+
+
 def _check_together(cfg: BrokerConfig, listeners: list[Listener]) -> None:
+    roles = cfg.get("process.roles")
     serving = {listener.name for listener in listeners if not listener.is_controller}
-    if not serving:
+    if "broker" in roles and not serving:
         raise ConfigError("listeners: there is none that serves clients, only controllers'", "listeners")
+    if "broker" not in roles:
+        _check_controller_alone(cfg, listeners)
+    elif "controller" not in roles and len(serving) < len(listeners):
+        raise ConfigError(
+            "listeners: one is a controller's (controller.listener.names), and process.roles says that this"
+            " node is only a broker; leave it out",
+            "listeners",
+        )
+    if (
+        "controller" in roles
+        and len(cfg.get("controller.quorum.voters")) > 1
+        and len(serving) == len(listeners)
+    ):
+        raise ConfigError(
+            "listeners: there is none of controller.listener.names, and controller.quorum.voters names other"
+            " controllers, which have to reach this one",
+            "listeners",
+        )
     inter_broker = cfg.get("inter.broker.listener.name")
-    if inter_broker is not None and inter_broker.upper() not in serving:
+    protocol = "security.inter.broker.protocol"
+    if inter_broker is not None and cfg.source(protocol) is not ConfigSource.DEFAULT_CONFIG:
+        raise ConfigError(
+            f"inter.broker.listener.name and {protocol}: only one of the two may be given",
+            "inter.broker.listener.name",
+            protocol,
+        )
+    if "broker" in roles and inter_broker is not None and inter_broker.upper() not in serving:
         raise ConfigError(
             f"inter.broker.listener.name: {inter_broker} is not one of the listeners that serve clients",
             "inter.broker.listener.name",
@@ -72,6 +124,16 @@ def _check_together(cfg: BrokerConfig, listeners: list[Listener]) -> None:
             raise ConfigError(
                 f"listeners: {listener.name} asks for {listener.protocol}, which Mainstem does not serve yet;"
                 " use PLAINTEXT, on an address that only trusted clients reach",
+                "listeners",
+            )
+
+
+def _check_controller_alone(cfg: BrokerConfig, listeners: list[Listener]) -> None:
+    for listener in listeners:
+        if not listener.is_controller:
+            raise ConfigError(
+                f"listeners: {listener.name} is not one of controller.listener.names, and process.roles says"
+                " that this node is only a controller; name it there, or leave it out",
                 "listeners",
             )
 

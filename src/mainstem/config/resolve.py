@@ -36,7 +36,6 @@ def resolve(
             warnings.append(warning)
     parse_listeners(config)
     check_broker_rules(config)
-    warnings.extend(_cluster_warnings(config))
     return config, warnings
 
 
@@ -69,7 +68,7 @@ def _look_at(name: str, text: str) -> str | None:
         raise _ignored_protection(name)
     if setting.acted_on and name in BROKER_SETTINGS:
         return None
-    return None if name in _LOOKED_AT_TOGETHER else f"{name}: Mainstem does not act on this setting yet"
+    return f"{name}: Mainstem does not act on this setting yet"
 
 
 def _is_protection(name: str) -> bool:
@@ -90,18 +89,3 @@ def _suggestion(name: str) -> str:
     if synonym is not None:
         return f"; it belongs to topics, the broker's setting is {synonym}"
     return did_you_mean(name, [*BROKER_SETTINGS, *BROKER_ALIASES])
-
-
-# A one-node cluster satisfies these whatever they say, unless they name other nodes.
-_LOOKED_AT_TOGETHER = frozenset(("controller.quorum.voters", "controller.quorum.bootstrap.servers"))
-
-
-def _cluster_warnings(config: BrokerConfig) -> list[str]:
-    warnings = [
-        f"{name}: it names other nodes, but this node is a cluster of its own"
-        for name in sorted(_LOOKED_AT_TOGETHER)
-        if len(config.get(name)) > 1
-    ]
-    if "controller" not in config.get("process.roles"):
-        warnings.append("process.roles: this node is also its own controller, as broker,controller says")
-    return warnings

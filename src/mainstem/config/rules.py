@@ -64,11 +64,26 @@ def _one_id(cfg: BrokerConfig) -> None:
         raise ConfigError(f"node.id ({node_id}) and broker.id ({broker_id}) must be the same", "node.id")
 
 
-def _broker_role(cfg: BrokerConfig) -> None:
-    if "broker" not in cfg.get("process.roles"):
+def _controllers_are_known(cfg: BrokerConfig) -> None:
+    voters = cfg.get("controller.quorum.voters")
+    roles = cfg.get("process.roles")
+    if "controller" not in roles and not voters and not cfg.get("controller.quorum.bootstrap.servers"):
         raise ConfigError(
-            "process.roles: a node that is only a controller is not supported; use broker,controller",
+            "process.roles: this node is only a broker, and nothing says where its controllers are; give"
+            " controller.quorum.bootstrap.servers or controller.quorum.voters",
             "process.roles",
+            "controller.quorum.bootstrap.servers",
+            "controller.quorum.voters",
+        )
+    own = str(cfg.get("node.id"))
+    votes = own in {voter.partition("@")[0] for voter in voters}
+    if voters and votes is not ("controller" in roles):
+        raise ConfigError(
+            f"controller.quorum.voters: it names node {own}, which is only a broker"
+            if votes
+            else f"controller.quorum.voters: it does not name this controller, node {own}",
+            "controller.quorum.voters",
+            "node.id",
         )
 
 
@@ -162,7 +177,7 @@ def _assignors_are_known(cfg: BrokerConfig) -> None:
 
 _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _one_id,
-    _broker_role,
+    _controllers_are_known,
     _retention_is_not_zero,
     _roll_times,
     _cordoned_are_log_dirs,

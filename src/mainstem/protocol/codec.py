@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mainstem.protocol.decoder_source import Decoder, compile_decoder
 from mainstem.protocol.encoder_source import Chunk, Encoder, compile_encoder
 from mainstem.protocol.errors import ProtocolError
-from mainstem.protocol.layout import layout_of
+from mainstem.protocol.layout import layout_inside, layout_of
 from mainstem.protocol.primitives import Buffer
 
 Message = TypeVar("Message")
@@ -35,6 +35,11 @@ def encoder(cls: type[Message], version: int) -> Callable[[Message], list[Chunk]
     if compiled is None:
         compiled = _encoders[cls, version] = compile_encoder(layout_of(cls, version), version)
     return compiled
+
+
+def part_encoder(cls: type, part: type[Message], version: int) -> Callable[[Message], list[Chunk]]:
+    """The same for a struct that stands in a message, for callers that put messages together from parts."""
+    return compile_encoder(layout_inside(cls, part, version), version)
 
 
 def decode(cls: type[Message], version: int, data: Buffer) -> Message:

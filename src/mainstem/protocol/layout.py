@@ -89,6 +89,26 @@ def layout_of(cls: type, version: int) -> StructLayout:
     return _struct_layout(cls, version, version in flexible, 0)
 
 
+def layout_inside(cls: type, part: type, version: int) -> StructLayout:
+    """The layout of a struct as it stands in a top-level message."""
+    found = _find(layout_of(cls, version), part)
+    if found is None:
+        raise TypeError(f"{part.__name__} is not in {cls.__name__}")
+    return found
+
+
+def _find(layout: StructLayout, part: type) -> StructLayout | None:
+    if layout.cls is part:
+        return layout
+    for field in layout.fields:
+        wire_type = field.type
+        while isinstance(wire_type, Array):
+            wire_type = wire_type.element
+        if isinstance(wire_type, Nested) and (found := _find(wire_type.layout, part)) is not None:
+            return found
+    return None
+
+
 def _versions_of(cls: type) -> tuple[VersionRange, VersionRange]:
     """The versions of a top-level message, and those with compact types and tags."""
     schema = getattr(cls, "SCHEMA", None)

@@ -74,7 +74,7 @@ async def test_an_answer_that_is_on_its_way_is_whole(
     topic = await _filled_topic(client)
     reader = await _slow_reader(broker, topic)
     try:
-        network = broker.node._network
+        network = broker.node.server.network
         assert network is not None
         await eventually(lambda: any(c.output.chunks for c in network.connections), "the answer waits")
         await _delete(client, topic, way)

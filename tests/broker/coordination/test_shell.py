@@ -102,7 +102,7 @@ class Run:
         self.node = broker.node
         self.topic = topic
         self.shell = CoordinatorShell(
-            broker.node._server,
+            broker.node.server,
             broker.node.replicas,
             topic,
             lambda _: Registers(),

@@ -43,7 +43,7 @@ async def test_a_request_that_waits_is_told_apart(make_broker: MakeBroker, conne
     reader, writer = await connect(broker), await connect(broker)
     topic = await create_topic(writer)
     reader.send(fetch_request({topic: [ask()]}, max_wait_ms=60_000, min_bytes=1))
-    await eventually(lambda: any(c.parked for c in broker.node._network.connections))  # type: ignore[union-attr]
+    await eventually(lambda: any(c.parked for c in broker.node.server.network.connections))
     figures = await scrape(broker)
     assert figures.one("mainstem_requests_waiting") == 1
     assert figures.all("mainstem_request_duration_seconds_count", api="Fetch") == []
@@ -191,7 +191,7 @@ async def test_the_process_and_the_event_loop_have_theirs(make_broker: MakeBroke
     assert figures.one("process_cpu_seconds_total") > 0
     assert figures.one("process_resident_memory_bytes") > 1_000_000
     assert figures.one("process_open_fds") > 3
-    monitor = broker.node.monitor
+    monitor = broker.node.server.monitor
     assert monitor is not None
     await eventually(lambda: monitor.meters.loop_lag.count > 0)
     assert (await scrape(broker)).one("mainstem_event_loop_lag_seconds_count") > 0
@@ -202,10 +202,10 @@ async def test_nothing_is_counted_unless_asked_for(make_broker: MakeBroker, conn
     client = await connect(broker)
     await produce(client, await create_topic(client), b"value")
     node = broker.node
-    assert node.monitor is None
-    assert node._network is not None
-    assert node._network.handle_frame == node._dispatcher.handle_frame
-    assert node._network.end_of_pass.page_reads is None
+    assert node.server.monitor is None
+    assert node.server.network is not None
+    assert node.server.network.handle_frame == node.server.dispatcher.handle_frame
+    assert node.server.network.end_of_pass.page_reads is None
     assert node.log_manager.environment.fsyncs is None
 
 

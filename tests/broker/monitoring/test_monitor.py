@@ -26,7 +26,7 @@ async def test_health_and_readiness(make_broker: MakeBroker) -> None:
 
 async def test_a_broker_that_is_stopping_is_not_ready(make_broker: MakeBroker) -> None:
     broker = await make_broker(METRICS)
-    monitor = broker.node.monitor
+    monitor = broker.node.server.monitor
     assert monitor is not None
     monitor.stopping()
     for path, status in (("/readyz", 503), ("/metrics", 503), ("/healthz", 200)):

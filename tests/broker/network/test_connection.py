@@ -32,7 +32,7 @@ from tests.broker.harness import (
 
 
 def connections_of(broker: InProcessBroker) -> Collection[Connection]:
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     return network.connections
 
@@ -213,8 +213,8 @@ async def test_a_throttled_request_mutes_before_the_next_one_of_the_same_segment
     client: Client, broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await create_topic(client)
-    monkeypatch.setattr(broker.node.throttle, "active", True, raising=False)
-    monkeypatch.setattr(broker.node.throttle, "time_ms", lambda connection, client_id: 30)
+    monkeypatch.setattr(broker.node.server.throttle, "active", True, raising=False)
+    monkeypatch.setattr(broker.node.server.throttle, "time_ms", lambda connection, client_id: 30)
     loop = asyncio.get_running_loop()
     started = loop.time()
     client.send(*[produce_request(topic, {0: batch(b"v")}) for _ in range(4)])
@@ -232,7 +232,7 @@ async def test_receive_buffers_go_back_when_the_frame_is_done(
         one.send(produce_request(topic, {0: batch(bytes(8_000_000))}))
     for one in clients:
         assert (await one.receive()).responses[0].partition_responses[0].error_code == 0
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     await eventually(lambda: all(connection._buffer is None for connection in network.connections))
     assert network.request_memory._reserved_bytes == 0

@@ -32,7 +32,7 @@ from tests.broker.harness import (
 
 
 def connection_count(broker: InProcessBroker) -> int:
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     return len(network.connections)
 
@@ -115,7 +115,7 @@ async def test_a_kept_value_that_would_let_nobody_in_is_ignored(
 ) -> None:
     broker = await make_broker()
     record = ConfigRecord(ConfigResourceType.BROKER, "", "max.connections", "0")
-    server = broker.node._server
+    server = broker.node.server
     await server.loader.applied(server.metadata_log.append([record]).offset)
     for _ in range(2):
         assert await (await connect(broker)).is_served()
@@ -179,7 +179,7 @@ async def test_an_announced_frame_takes_no_memory_before_its_bytes_come(
     make_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await make_broker()
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     hostile = [await connect(broker) for _ in range(5)]
     for one in hostile:
@@ -194,7 +194,7 @@ async def test_queued_max_request_bytes_lets_large_requests_in_one_after_the_oth
     make_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await make_broker({"queued.max.request.bytes": 1_500_000, "socket.request.max.bytes": 1_400_000})
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     topic = await create_topic(await connect(broker))
     value = bytes(900_000)
@@ -220,7 +220,7 @@ async def test_whoever_waits_for_memory_and_leaves_is_forgotten(
     make_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await make_broker({"queued.max.request.bytes": 1_000_000, "socket.request.max.bytes": 1_000_000})
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     holder, waiter = await connect(broker), await connect(broker)
     announcement = struct.pack(">ihhi", 900_000, 0, 9, 1)
@@ -238,7 +238,7 @@ async def test_a_reader_that_never_reads_is_asked_no_further_and_holds_up_nobody
     make_broker: MakeBroker, connect: Connect
 ) -> None:
     broker = await make_broker({"socket.receive.buffer.bytes": 16384})
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     client = await connect(broker)
     topic = await create_topic(client)

@@ -121,7 +121,7 @@ async def test_a_client_is_served_over_another_transport(
     client: Client, broker: InProcessBroker, takes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await create_topic(client)
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     transport = MemoryTransport(asyncio.get_running_loop(), takes)
     connection = Connection(network, transport, LISTENER, "memory")

@@ -18,7 +18,7 @@ async def test_a_node_that_stops_before_a_handler_began_leaves_no_coroutine_unaw
     assert await client.is_served()
     connection = connection_of(broker, client)
     frame = memoryview(bytearray(client.encode(FindCoordinatorRequest(coordinator_keys=["group"]))))
-    dispatcher = broker.node._dispatcher
+    dispatcher = broker.node.server.dispatcher
     connection.parked = True
     dispatcher.handle_frame(connection, frame, 4, len(frame))
     (task,) = dispatcher._tasks

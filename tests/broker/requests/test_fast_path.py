@@ -84,7 +84,7 @@ async def test_a_quota_is_told_of_and_kept_to(
     unthrottled = await client.call(request)
     quota = Quota()
     for name in ("active", "time_ms"):
-        monkeypatch.setattr(broker.node.throttle, name, getattr(quota, name), raising=False)
+        monkeypatch.setattr(broker.node.server.throttle, name, getattr(quota, name), raising=False)
     muted: list[int] = []
     monkeypatch.setattr(Connection, "mute", lambda _, duration_ms: muted.append(duration_ms))
     throttled = [await client.call(request) for _ in range(3)]
@@ -105,7 +105,7 @@ async def test_a_version_that_cannot_tell_of_a_quota_keeps_to_it(
     await client.call(request, version)
     quota = Quota()
     for name in ("active", "time_ms"):
-        monkeypatch.setattr(broker.node.throttle, name, getattr(quota, name), raising=False)
+        monkeypatch.setattr(broker.node.server.throttle, name, getattr(quota, name), raising=False)
     answers = [await client.call(request, version) for _ in range(2)]
     assert [answer.throttle_time_ms for answer in answers] == ([5, 10] if version else [0, 0])
     assert quota.told_ms == 10

@@ -224,7 +224,7 @@ async def test_when_too_many_wait_a_batch_is_looked_into_at_once(
     client: Client, broker: InProcessBroker, threads: Threads
 ) -> None:
     topic = await create_topic(client, configs=COMPACT)
-    network = broker.node._network
+    network = broker.node.server.network
     assert network is not None
     memory = network.request_memory
     assert memory.try_reserve(memory._limit_bytes)

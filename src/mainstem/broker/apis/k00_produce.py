@@ -278,9 +278,9 @@ class Produce:
                 "refusing what client %r at %s sent, which can never be stored: %s",
                 self._ctx.client_id, host, error.message, extra=about(partition, client=host, cause=error),
             )  # fmt: skip
-            return self._failed(data.index, error)
+            return self._failed(topic, data.index, error)
         except KafkaError as error:
-            return self._failed(data.index, error)
+            return self._failed(topic, data.index, error)
         response = PartitionProduceResponse(
             index=data.index,
             base_offset=result.first_offset,
@@ -328,7 +328,7 @@ class Produce:
             raise refusal
         return verification.guards.get(partition)
 
-    def _failed(self, index: int, error: KafkaError) -> PartitionProduceResponse:
+    def _failed(self, topic: TopicProduceData, index: int, error: KafkaError) -> PartitionProduceResponse:
         message = error.message or error.code.message
         if self.first_error is None:
             self.first_error = f"{error.code.name}: {message}"
@@ -340,6 +340,7 @@ class Produce:
             log_start_offset=-1,
             error_message=message,
         )
+        self._waiting.name_leader(response, topic.name, topic.topic_id)
         if isinstance(error, InvalidRecordError):
             response.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=text)

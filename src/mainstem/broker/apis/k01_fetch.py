@@ -13,6 +13,7 @@ from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
 from mainstem.broker.requests.context import RequestContext
+from mainstem.broker.requests.current_leader import NAMES_LEADER, current_leader
 from mainstem.broker.requests.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -42,7 +43,7 @@ def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked
     broker = ctx.broker
     state = request.replica_state
     replica_id = request.replica_id if state is None else state.replica_id
-    reader = (replica_id, request.isolation_level, ctx.principal, broker.authorizer.generation)
+    reader = (replica_id, request.isolation_level, ctx.principal, ctx.server.authorizer.generation)
     new_id = broker.randomness.number(1, 2**31) if request.session_epoch == INITIAL_EPOCH else 0
     try:
         session = broker.fetch_sessions.session(
@@ -68,6 +69,7 @@ class Fetch:
         "_committed",
         "_ctx",
         "_is_follower",
+        "_nodes",
         "_request",
         "_results",
         "_scheduled",
@@ -86,6 +88,7 @@ class Fetch:
         self._session = session
         self._committed = request.isolation_level == READ_COMMITTED
         self._is_follower = is_follower
+        self._nodes: dict[int, NodeEndpoint] = {}  # of leaders that errors name
         self._results: list[Result] = []
         self._available: dict[FetchedPartition, int] = {}
         self._touched: set[FetchedPartition] = set()
@@ -194,11 +197,17 @@ class Fetch:
             aborted_transactions=None,
             records=b"",
         )
-        names_leader = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-        if names_leader and asked.found is not None:
-            data.current_leader = LeaderIdAndEpoch(
-                leader_id=asked.found.role.leader_id, leader_epoch=asked.found.leader_epoch
+        leader = None
+        if code in NAMES_LEADER:
+            leader = current_leader(
+                self._ctx, asked.name_found or asked.topic, asked.topic_id, asked.partition
             )
+        if leader is not None:
+            data.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+            if leader.endpoint is not None:
+                self._nodes[leader.leader_id] = NodeEndpoint(
+                    leader.leader_id, leader.endpoint.host, leader.endpoint.port, leader.rack
+                )
         return data
 
     # ---- answering
@@ -208,20 +217,14 @@ class Fetch:
             if read.found is not None:
                 read.found.bytes_out += size
         topics: list[FetchableTopicResponse] = []
-        endpoints = False
         is_incremental = self._request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
         for asked, data in self._session.select(self._results, is_incremental=is_incremental):
             if not topics or topics[-1].topic != asked.topic or topics[-1].topic_id != asked.topic_id:
                 topics.append(FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id))
             topics[-1].partitions.append(data)
-            endpoints = endpoints or data.current_leader is not None
-        response = FetchResponse(session_id=self._session.session_id, responses=topics)
-        if endpoints:
-            response.node_endpoints = [
-                NodeEndpoint(node_id=e.node_id, host=e.host, port=e.port, rack=e.rack)
-                for e in self._ctx.broker.endpoints(self._ctx.listener_name)
-            ]
-        return response
+        return FetchResponse(
+            session_id=self._session.session_id, responses=topics, node_endpoints=list(self._nodes.values())
+        )
 
     # ---- waiting
 

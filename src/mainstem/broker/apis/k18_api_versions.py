@@ -11,6 +11,7 @@ from typing import Final
 
 from mainstem.broker.apis import MODULES, Api, declared
 from mainstem.broker.requests.context import RequestContext
+from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.config.listeners import Listener
 from mainstem.protocol.apis.k18_api_versions import (
     ApiVersion,
@@ -34,19 +35,18 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsRespo
         and _SOFTWARE_NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    image = ctx.broker.image
+    image = ctx.server.image
     response = ApiVersionsResponse(api_keys=_served_on(ctx.connection.listener))
     response.supported_features = [
-        SupportedFeatureKey(name=name, min_version=low, max_version=high)
-        for name, (low, high) in ctx.broker.supported_features.items()
-        if low > 0 or ctx.version >= 4
+        SupportedFeatureKey(name=name, min_version=level.first, max_version=level.last)
+        for name, level in SUPPORTED_FEATURES.items()
+        if level.first > 0 or ctx.version >= 4
     ]
     response.finalized_features_epoch = max(0, image.offset)
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in sorted(image.features.items())
-        if name
-        in ctx.broker.supported_features  # a directory that Kafka wrote may hold levels not served here
+        if name in SUPPORTED_FEATURES  # a directory that Kafka wrote may hold levels not served here
     ]
     return response
 

@@ -28,9 +28,9 @@ async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTop
         ]
         request.topics = [topic for topic in request.topics if topic not in denied]
     try:
-        response = await ctx.broker.controller.create_topics(request)
+        response = await ctx.controller.create_topics(request)
     except KafkaError as error:
-        response = CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
+        response = refuse(request, error)
     response.topics = [_checked(ctx, result) for result in response.topics]
     response.topics += [
         _failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for topic in denied
@@ -38,11 +38,17 @@ async def handle(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTop
     return response
 
 
+def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    """The same error for every topic."""
+    return CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
+
+
 def _checked(ctx: RequestContext, result: CreatableTopicResult) -> CreatableTopicResult:
     """Nobody is told that all is well with a topic of which logs could not be made here."""
     if result.error_code == ErrorCode.NONE:
         try:
-            ctx.broker.replicas.check_made(result.name)
+            if ctx.server.broker is not None:
+                ctx.server.broker.replicas.check_made(result.name)
         except KafkaError as error:
             return _failed(result.name, error)
     return result

@@ -18,32 +18,39 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
 API: Final = Api("broker", "controller", forwarded=True)
-_TOPIC_STATES_SINCE: Final = 6
 
 
 async def handle(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = request.topics
-    if ctx.version < _TOPIC_STATES_SINCE:
-        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+    asked = _asked(request)
     denied = [state for state in asked if not _may_delete(ctx, state)]
     if denied:
         request.topics = [state for state in request.topics if state not in denied]
         names = {state.name for state in denied}
         request.topic_names = [name for name in request.topic_names if name not in names]
     try:
-        response = await ctx.broker.controller.delete_topics(request, ctx.version)
+        response = await ctx.controller.delete_topics(request, ctx.version)
     except KafkaError as error:
-        response = DeleteTopicsResponse(responses=[_failed(s, error) for s in asked if s not in denied])
+        response = refuse(request, error)
     response.responses += [
         _failed(state, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)) for state in denied
     ]
     return response
 
 
+def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    """The same error for every topic."""
+    return DeleteTopicsResponse(responses=[_failed(state, error) for state in _asked(request)])
+
+
+def _asked(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
+    """The old versions have names alone."""
+    return request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+
+
 def _may_delete(ctx: RequestContext, state: DeleteTopicState) -> bool:
     name = state.name
     if name is None:
-        topic = ctx.broker.image.topics_by_id.get(state.topic_id)
+        topic = ctx.server.image.topics_by_id.get(state.topic_id)
         if topic is None:
             return True  # there is nothing to protect; the controller says that the id is unknown
         name = topic.name

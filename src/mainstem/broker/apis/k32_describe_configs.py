@@ -52,16 +52,16 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConf
 
 
 def _entries(ctx: RequestContext, resource: DescribeConfigsResource) -> list[ConfigEntry]:
-    broker = ctx.broker
+    server = ctx.server
     if resource.resource_type == ConfigResourceType.TOPIC:
         name = resource.resource_name
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name_problem(name) is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_problem(name))
-        if name not in broker.image.topics_by_name:
+        if name not in server.image.topics_by_name:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return describe_topic(broker.config, broker.image.topic_config(name))
+        return describe_topic(server.config, server.image.topic_config(name))
     if resource.resource_type == ConfigResourceType.BROKER:
         if not ctx.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -80,19 +80,19 @@ def _group_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's name cannot be empty")
-    return describe_group(ctx.broker.config, ctx.broker.image.config(ConfigResourceType.GROUP, name))
+    return describe_group(ctx.server.config, ctx.server.image.config(ConfigResourceType.GROUP, name))
 
 
 def _broker_entries(ctx: RequestContext, name: str) -> list[ConfigEntry]:
-    broker = ctx.broker
+    server = ctx.server
     if name == "":
-        return describe_cluster_default(broker.config)
-    if name != str(broker.node_id):
+        return describe_cluster_default(server.config)
+    if name != str(server.node_id):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"broker {name!r} was asked of broker {broker.node_id}; ask that broker itself",
+            f"broker {name!r} was asked of broker {server.node_id}; ask that broker itself",
         )
-    return describe_broker(broker.config)
+    return describe_broker(server.config)
 
 
 def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

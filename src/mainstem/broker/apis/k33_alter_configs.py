@@ -13,15 +13,25 @@ from mainstem.protocol.apis.k33_alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from mainstem.protocol.errors import KafkaError
 
 API: Final = Api("broker", "controller", forwarded=True)
 
 
 async def handle(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    return await alter(
-        ctx,
-        request,
-        lambda: ctx.broker.controller.alter_configs(request),
-        AlterConfigsResponse,
-        AlterConfigsResourceResponse,
+    return await alter(ctx, request, lambda: ctx.controller.alter_configs(request), refuse)
+
+
+def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    """The same error for every resource."""
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error.code,
+                error.message or error.code.message,
+                resource.resource_type,
+                resource.resource_name,
+            )
+            for resource in request.resources
+        ]
     )

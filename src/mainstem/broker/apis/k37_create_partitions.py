@@ -24,9 +24,9 @@ async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> Creat
     if denied or internal:
         request.topics = [topic for topic in request.topics if topic not in denied + internal]
     try:
-        response = await ctx.broker.controller.create_partitions(request)
+        response = await ctx.controller.create_partitions(request)
     except KafkaError as error:
-        response = CreatePartitionsResponse(results=[_failed(topic.name, error) for topic in request.topics])
+        response = refuse(request, error)
     if not request.validate_only:
         response.results = [_checked(ctx, result) for result in response.results]
     response.results += [
@@ -39,11 +39,17 @@ async def handle(ctx: RequestContext, request: CreatePartitionsRequest) -> Creat
     return response
 
 
+def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    """The same error for every topic."""
+    return CreatePartitionsResponse(results=[_failed(topic.name, error) for topic in request.topics])
+
+
 def _checked(ctx: RequestContext, result: CreatePartitionsTopicResult) -> CreatePartitionsTopicResult:
     """Nobody is told that all is well with a topic of which logs could not be made here."""
     if result.error_code == ErrorCode.NONE:
         try:
-            ctx.broker.replicas.check_made(result.name)
+            if ctx.server.broker is not None:
+                ctx.server.broker.replicas.check_made(result.name)
         except KafkaError as error:
             return _failed(result.name, error)
     return result

@@ -14,6 +14,7 @@ from mainstem.protocol.apis.k44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from mainstem.protocol.errors import KafkaError
 
 API: Final = Api("broker", "controller", forwarded=True)
 
@@ -21,10 +22,19 @@ API: Final = Api("broker", "controller", forwarded=True)
 async def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    return await alter(
-        ctx,
-        request,
-        lambda: ctx.broker.controller.incremental_alter_configs(request),
-        IncrementalAlterConfigsResponse,
-        AlterConfigsResourceResponse,
+    return await alter(ctx, request, lambda: ctx.controller.incremental_alter_configs(request), refuse)
+
+
+def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
+    """The same error for every resource."""
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error.code,
+                error.message or error.code.message,
+                resource.resource_type,
+                resource.resource_name,
+            )
+            for resource in request.resources
+        ]
     )

@@ -42,13 +42,13 @@ def handle(
 def _alter(ctx: RequestContext, topic: str, part: ReassignablePartition) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(partition_index=part.partition_index, error_message=None)
     try:
-        if ctx.broker.image.partition(topic, part.partition_index) is None:
+        if ctx.server.image.partition(topic, part.partition_index) is None:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{part.partition_index}"
             )
         if part.replicas is None:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        check_manual_assignment(ctx.broker.image.brokers, part.replicas, None)
+        check_manual_assignment(ctx.server.image.brokers, part.replicas, None)
     except KafkaError as error:
         result.error_code = error.code
         result.error_message = error.message or error.code.message

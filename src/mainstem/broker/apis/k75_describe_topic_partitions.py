@@ -1,8 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0 (KIP-966): topics page by page, in the order of their names.
 
 The page ends at `response_partition_limit` partitions or at `max.request.partition.size.limit`; the
-cursor in the answer says where the next one starts. Eligible leader replicas are not kept, so those lists
-are empty.
+cursor in the answer says where the next one starts.
 """
 
 from typing import Final
@@ -95,7 +94,7 @@ def _partition(
         leader_epoch=part.leader_epoch,
         replica_nodes=list(part.replicas),
         isr_nodes=list(part.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
+        eligible_leader_replicas=list(part.eligible_leader_replicas),
+        last_known_elr=list(part.last_known_elr),
         offline_replicas=ctx.broker.offline_replicas(topic, part),
     )

@@ -45,6 +45,11 @@ class MetadataLoader:
         self._mistake: Exception | None = None  # the first one that a publisher made
         log.listener = self
 
+    @property
+    def applied_offset(self) -> int:
+        """All publishers have seen the metadata up to here."""
+        return self._applied_offset
+
     async def begin(self, publishers: Sequence[MetadataPublisher]) -> None:
         """Tell the publishers, in this order, of everything that there is, and then of every change. Raises
         what a publisher raises: a node that cannot begin must not look as if it had.

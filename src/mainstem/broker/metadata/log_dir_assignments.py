@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage
-from mainstem.protocol.apis.k73_assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    DirectoryData,
-    PartitionData,
-    TopicData,
-)
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -66,15 +60,23 @@ class LogDirAssignments:
             logger.warning("cannot write down where %d partitions are: %s", len(directories), error.message)
 
     async def _assign(self, directories: dict[tuple[bytes, int], bytes]) -> None:
-        server = self._server
+        from mainstem.protocol.apis.k73_assign_replicas_to_dirs import (
+            AssignReplicasToDirsRequest,
+            DirectoryData,
+            PartitionData,
+            TopicData,
+        )
+
         by_directory: dict[bytes, dict[bytes, TopicData]] = {}
         for (topic_id, index), directory_id in directories.items():
             topics = by_directory.setdefault(directory_id, {})
-            topics.setdefault(topic_id, TopicData(topic_id, [])).partitions.append(PartitionData(index))
-        response = await server.controller.assign_replicas_to_dirs(
+            topics.setdefault(topic_id, TopicData(topic_id)).partitions.append(PartitionData(index))
+        broker = self._server.broker
+        assert broker is not None, "only brokers have replicas"
+        response = await self._server.controller.assign_directories(
             AssignReplicasToDirsRequest(
-                server.node_id,
-                server.image.brokers[server.node_id].epoch,
+                broker.node_id,
+                broker.epoch,
                 [DirectoryData(key, list(topics.values())) for key, topics in by_directory.items()],
             )
         )

@@ -30,6 +30,8 @@ class BoundListener(NamedTuple):
     port: int
     advertised_host: str
     advertised_port: int
+    protocol: str
+    is_controller: bool
 
 
 class GivenBy(NamedTuple):
@@ -98,7 +100,13 @@ class Acceptor:
         self._sockets = bind(listener, backlog or _BACKLOG_WHEN_NOT_SET)
         port = int(self._sockets[0].getsockname()[1])
         self.bound = BoundListener(
-            listener.name, listener.host, port, listener.advertised_host, listener.advertised_port or port
+            listener.name,
+            listener.host,
+            port,
+            listener.advertised_host,
+            listener.advertised_port or port,
+            listener.protocol,
+            listener.is_controller,
         )
 
     def resume(self) -> None:

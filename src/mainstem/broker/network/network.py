@@ -6,7 +6,7 @@ import asyncio
 import logging
 import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.network.buffers import SHARED_BUFFER_BYTES, BufferPool, RequestMemory, huge_page_buffer
@@ -65,7 +65,8 @@ class Network:
         self.refused = 0
         self._config = config
         self._acceptors: list[Acceptor] = []
-        self._started = False
+        self._started: list[Acceptor] = []
+        self._on_closed: dict[Connection, Callable[[], None]] = {}
         self._limits = ConnectionLimits(*_limits_of(config))
         self._idle_timer: asyncio.TimerHandle | None = None
         self._broken_timer: asyncio.TimerHandle | None = None
@@ -83,17 +84,21 @@ class Network:
     def listener_names(self) -> list[str]:
         return [acceptor.bound.name for acceptor in self._acceptors]
 
-    def start(self) -> None:
-        self._started = True
+    def start(self, *, controllers: bool) -> None:
+        """Accept connections on the listeners of controllers, or on all others."""
+        if not self._started:
+            self._schedule_idle_check()
+            self._close_broken()
         for acceptor in self._acceptors:
-            acceptor.resume()
-        self._schedule_idle_check()
-        self._close_broken()
+            if acceptor.bound.is_controller is controllers:
+                self._started.append(acceptor)
+                acceptor.resume()
 
     def stop_accepting(self) -> None:
         for acceptor in self._acceptors:
             acceptor.close()
         self._acceptors.clear()
+        self._started.clear()
 
     def close(self) -> None:
         """Close every connection; whatever is parked on them is cancelled."""
@@ -107,16 +112,24 @@ class Network:
     def update_config(self, config: BrokerConfig) -> None:
         """The limits of connections may change while the broker runs."""
         self._limits.update(*_limits_of(config))
-        if self._started and not self._limits.full:
-            for acceptor in self._acceptors:
+        if not self._limits.full:
+            for acceptor in self._started:
                 acceptor.resume()
+
+    def when_closed(self, connection: Connection, callback: Callable[[], None]) -> None:
+        """Call back when this connection is closed, whoever closes it; only the last callback counts."""
+        self._on_closed[connection] = callback
 
     def connection_closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
+        if self._on_closed:
+            callback = self._on_closed.pop(connection, None)
+            if callback is not None:
+                callback()
         was_full = self._limits.full
         self._limits.remove(connection.client_host)
         if was_full:
-            for acceptor in self._acceptors:
+            for acceptor in self._started:
                 acceptor.resume()
 
     def _on_accept(self, listener: Listener, sock: socket.socket, host: str) -> None:

@@ -32,15 +32,15 @@ class AlterResponse(Protocol):
     responses: Any
 
 
+Q = TypeVar("Q", bound=AlterRequest)
 R = TypeVar("R", bound=AlterResponse)
 
 
 async def alter(
     ctx: RequestContext,
-    request: AlterRequest,
+    request: Q,
     decide: Callable[[], Awaitable[R]],
-    response_type: Callable[[], R],
-    result_type: Callable[..., Any],
+    refuse: Callable[[Q, KafkaError], R],
 ) -> R:
     """Have the controller decide on what the client may alter; the rest, and a failure, gets its error."""
     denied: list[tuple[ConfigResource, ErrorCode]] = []
@@ -51,22 +51,14 @@ async def alter(
             allowed.append(resource)
         else:
             denied.append((resource, code))
-
-    def failed(resource: ConfigResource, error: KafkaError) -> Any:
-        return result_type(
-            error_code=error.code,
-            error_message=error.message or error.code.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-
     request.resources = allowed
     try:
         response = await decide()
     except KafkaError as error:
-        response = response_type()
-        response.responses = [failed(resource, error) for resource in allowed]
-    response.responses += [failed(resource, KafkaError(code)) for resource, code in denied]
+        response = refuse(request, error)
+    for resource, code in denied:
+        request.resources = [resource]
+        response.responses += refuse(request, KafkaError(code)).responses
     return response
 
 

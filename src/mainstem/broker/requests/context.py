@@ -1,6 +1,8 @@
 """What a request handler knows about the request besides its body: who asks, from where, in which version.
 
-Handlers authorise every resource through it, and parked requests are answered through it.
+Handlers authorise every resource through it, and parked requests are answered through it. What the node has
+whatever its roles are stands in `server`; `broker` and `controller` are there where the node has the role, so
+that what is served on controllers' listeners asks for `server`, and for `controller`, alone.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,9 @@ from mainstem.security.authorizer import ANONYMOUS, OPERATIONS_OF, Operation, Re
 
 if TYPE_CHECKING:
     from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.controller_role import ControllerRole
     from mainstem.broker.requests.dispatch import ApiVersion
+    from mainstem.broker.shared_server import SharedServer
 
 
 class EncodedBody:
@@ -25,17 +29,28 @@ class EncodedBody:
 class RequestContext:
     """One request in the making of its answer."""
 
-    __slots__ = ("api", "broker", "client_id", "connection", "correlation_id", "principal", "version")
+    __slots__ = (
+        "api",
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "principal",
+        "server",
+        "version",
+    )
 
     def __init__(
         self,
-        broker: "BrokerRole",
+        server: "SharedServer",
         connection: Connection,
         api: "ApiVersion",
         correlation_id: int,
         client_id: str | None,
     ) -> None:
-        self.broker = broker
+        self.server = server
+        if server.broker is not None:
+            self.broker: BrokerRole = server.broker
         self.connection = connection
         self.api = api
         self.version = api.version
@@ -47,9 +62,21 @@ class RequestContext:
     def listener_name(self) -> str:
         return self.connection.listener.name
 
+    @property
+    def controller(self) -> "ControllerRole":
+        """This node's own, which decides while it is the active one and refuses otherwise."""
+        role = self.server.controller_role
+        assert role is not None, "what a controller decides is handled on a controller"
+        return role
+
+    @property
+    def client_host(self) -> str:
+        """Where the request came from in the first place."""
+        return self.connection.client_host
+
     def authorize(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         """Whether the client may do this; every handler asks for every resource it touches."""
-        return self.broker.authorizer.authorize(
+        return self.server.authorizer.authorize(
             self.principal, self.connection.client_host, operation, resource, name
         )
 
@@ -60,10 +87,6 @@ class RequestContext:
             if self.authorize(operation, resource, name):
                 bits |= 1 << operation
         return bits
-
-    def encode(self, response: Any) -> EncodedBody:
-        """Encode a response in the version of this request, to be kept and answered again."""
-        return EncodedBody(self.api.encode(response))
 
     def reply(self, response: Any) -> None:
         """Answer a request that was parked."""

@@ -22,13 +22,14 @@ from mainstem.broker.requests.context import EncodedBody, RequestContext
 from mainstem.broker.requests.fast_path import FastPath, Route
 from mainstem.logs import about
 from mainstem.protocol import codec, registry
-from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.errors import KafkaError, ProtocolError
 from mainstem.protocol.headers import decode_request_header, encode_response_header
 from mainstem.storage.files.file_range import FileRange
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.forwarding.forwarder import Forwarder
     from mainstem.broker.monitoring.meters import Meters
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +38,25 @@ _SIZE: Final = Struct(">i")
 _API_VERSIONS: Final = 18
 
 Handler = Callable[[RequestContext, Any], Any]
+# The response that says one error of everything that a request asks for.
+Refuse = Callable[[Any, KafkaError], Any]
 
 
 class ApiVersion:
     """One API in one version: everything needed to serve a request of it."""
 
-    __slots__ = ("declared", "decode", "encode", "handler", "key", "name", "route", "version")
+    __slots__ = (
+        "declared",
+        "decode",
+        "encode",
+        "forwarded",
+        "handler",
+        "key",
+        "name",
+        "refuse",
+        "route",
+        "version",
+    )
 
     def __init__(self, key: int, version: int) -> None:
         module: Any = import_module(f"mainstem.broker.apis.{MODULES[key]}")
@@ -50,17 +64,26 @@ class ApiVersion:
         self.version = version
         self.name = registry.API_KEYS[key].name
         self.declared: Api = module.API
+        self.forwarded = self.declared.forwarded
         self.handler: Handler = module.handle
         self.route: type[Route] | None = getattr(module, "ROUTE", None)  # the short way that it may take
+        self.refuse: Refuse = getattr(module, "refuse", self._refuse)
         self.decode = codec.decoder(registry.request_class(key), version)
         self.encode = codec.encoder(registry.response_class(key), version)
+
+    def _refuse(self, _request: Any, error: KafkaError) -> Any:
+        """That of an API whose responses have an error for the whole of it."""
+        response = registry.response_class(self.key)(error_code=error.code)
+        if hasattr(response, "error_message"):
+            response.error_message = error.message or error.code.message
+        return response
 
     def frame(self, ctx: RequestContext, response: Any) -> Reply:
         """The response as it goes out: size, header, body; bytes where it holds no file range."""
         if type(response) is EncodedBody:
             chunks: list[Any] = response.chunks
         else:
-            throttle_ms = ctx.broker.throttle.time_ms(ctx.connection, ctx.client_id)
+            throttle_ms = ctx.server.throttle.time_ms(ctx.connection, ctx.client_id)
             if throttle_ms:
                 response.throttle_time_ms = throttle_ms
                 ctx.connection.mute(throttle_ms)
@@ -99,10 +122,11 @@ def _merged(chunks: list[Any]) -> list[Chunk]:
 class Dispatcher:
     """Answers complete frames on behalf of a node."""
 
-    def __init__(self, broker: "BrokerRole", meters: "Meters | None" = None) -> None:
-        self._broker = broker
+    def __init__(self, server: "SharedServer", meters: "Meters | None" = None) -> None:
+        self._server = server
         self.meters = meters
-        self._fast_path = FastPath(broker)
+        self._fast_path = FastPath(server)
+        self._forwarder: Forwarder | None = None  # until something is forwarded
         self.handle_frame: FrameHandler = self._handle_frame
         if meters is not None:
             self.handle_frame = meters.around(self._fast_path.try_answer, self._answer_frame)
@@ -134,7 +158,9 @@ class Dispatcher:
             return CLOSE
         except Exception:
             return _frame_failed(connection, key)
-        ctx = RequestContext(self._broker, connection, api, correlation_id, header.client_id)
+        if api.forwarded and self._is_decided_elsewhere(connection):
+            return self._forward(connection, api, correlation_id, header.client_id, frame[start:end], request)
+        ctx = RequestContext(self._server, connection, api, correlation_id, header.client_id)
         try:
             response: Any = api.handler(ctx, request)
             if api.route is not None:
@@ -156,15 +182,41 @@ class Dispatcher:
             return PARKED
         return api.frame(ctx, response)
 
+    # ---- what another node decides
+
+    def _is_decided_elsewhere(self, connection: Connection) -> bool:
+        """Whoever asks a controller itself is told when it is the wrong one."""
+        return not connection.listener.is_controller and not self._server.is_active_controller
+
+    def _forward(
+        self,
+        connection: Connection,
+        api: ApiVersion,
+        correlation_id: int,
+        client_id: str | None,
+        frame: memoryview,
+        request: Any,
+    ) -> Parked:
+        from mainstem.broker.forwarding.forwarder import Forwarder, ForwardingContext  # only in a cluster
+
+        if self._forwarder is None:
+            self._forwarder = Forwarder(self._server)
+        ctx = ForwardingContext(self._server, connection, api, correlation_id, client_id)
+        # The connection reads on into the frame's memory.
+        self._spawn(ctx, api, self._forwarder.forward(ctx, bytes(frame), request))
+        return PARKED
+
     def close(self) -> None:
         """Cancel the requests that are still being worked on; their connections are closed."""
         for task in self._tasks:
             task.cancel()
+        if self._forwarder is not None:
+            self._forwarder.close()
 
     def _spawn(self, ctx: RequestContext, api: ApiVersion, response: Coroutine[Any, Any, Any]) -> None:
         # The task is the handler's own coroutine: one around it, cancelled before it began, would leave it
         # unawaited.
-        task = self._broker.loop.create_task(response)
+        task = self._server.loop.create_task(response)
         self._tasks.add(task)
         task.add_done_callback(partial(self._answer_spawned, ctx, api))
 
@@ -204,7 +256,7 @@ class Dispatcher:
         from mainstem.broker.apis.k18_api_versions import unsupported_version
 
         api = ApiVersion(_API_VERSIONS, 0)
-        ctx = RequestContext(self._broker, connection, api, correlation_id, None)
+        ctx = RequestContext(self._server, connection, api, correlation_id, None)
         return api.frame(ctx, unsupported_version())
 
 

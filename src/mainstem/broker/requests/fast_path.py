@@ -23,7 +23,7 @@ from mainstem.protocol import codec
 from mainstem.protocol.headers import encode_response_header
 
 if TYPE_CHECKING:
-    from mainstem.broker.broker_role import BrokerRole
+    from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +58,11 @@ class Route(ABC):
     __slots__ = ("_client_id", "_throttle", "_throttle_at", "authorizer_generation", "generation")
 
     def __init__(self, ctx: RequestContext, throttle_at: int) -> None:
-        self._throttle = ctx.broker.throttle
+        self._throttle = ctx.server.throttle
         self._throttle_at = throttle_at
         self._client_id = ctx.client_id  # it stands at the beginning of the frame, so that all have the same
-        self.generation = ctx.broker.metadata_cache.generation
-        self.authorizer_generation = ctx.broker.authorizer.generation
+        self.generation = ctx.server.metadata_cache.generation
+        self.authorizer_generation = ctx.server.authorizer.generation
 
     @classmethod
     @abstractmethod
@@ -111,10 +111,10 @@ class RouteTable:
 class FastPath:
     """Takes the short way where a connection remembers one, and has it remember new ones."""
 
-    def __init__(self, broker: "BrokerRole") -> None:
-        self._broker = broker
-        self._metadata = broker.metadata_cache
-        self._throttle = broker.throttle
+    def __init__(self, server: "SharedServer") -> None:
+        self._server = server
+        self._metadata = server.metadata_cache
+        self._throttle = server.throttle
 
     def try_answer(
         self, connection: Connection, frame: memoryview, start: int, end: int
@@ -134,7 +134,7 @@ class FastPath:
             return None
         if (
             route.generation != self._metadata.generation
-            or route.authorizer_generation != self._broker.authorizer.generation
+            or route.authorizer_generation != self._server.authorizer.generation
         ):
             del table.by_prefix[prefix]
             return None

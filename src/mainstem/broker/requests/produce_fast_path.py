@@ -47,11 +47,11 @@ class ProduceRoute(Route):
         "_after",
         "_api",
         "_before",
-        "_broker",
         "_flexible",
         "_now_ms",
         "_pack",
         "_partition",
+        "_server",
         "_size",
         "_timeout_ms",
         "_verify",
@@ -62,7 +62,7 @@ class ProduceRoute(Route):
         version = ctx.version
         template = Template(_KEY, version, _marked_response(topic.name, topic.topic_id, partition.index))
         super().__init__(ctx, template.throttle_at)
-        self._broker = ctx.broker
+        self._server = ctx.server
         self._api = ctx.api
         self._acks = request.acks
         self._timeout_ms = request.timeout_ms
@@ -183,7 +183,7 @@ class ProduceRoute(Route):
 
     def _wait(self, connection: Connection, correlation_id: int, result: AppendResult) -> Parked:
         """Answer when it is committed, as the ordinary way does."""
-        ctx = RequestContext(self._broker, connection, self._api, correlation_id, self._client_id)
+        ctx = RequestContext(self._server, connection, self._api, correlation_id, self._client_id)
         waiting = WaitingProduce(ctx, self._acks, self._timeout_ms)
         partition = self._partition
         response = PartitionProduceResponse(

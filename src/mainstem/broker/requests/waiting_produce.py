@@ -9,10 +9,17 @@ from typing import Final
 
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
-from mainstem.protocol.apis.k00_produce import PartitionProduceResponse, ProduceResponse
+from mainstem.broker.requests.current_leader import NAMES_LEADER, current_leader
+from mainstem.protocol.apis.k00_produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+)
 from mainstem.protocol.errors import ErrorCode
 
 ACKS_ALL: Final = -1
+_LEADERS_SINCE: Final = 10
 
 
 class WaitingProduce:
@@ -34,6 +41,19 @@ class WaitingProduce:
         self._waiting.setdefault(partition, []).append(response)
         partition.add_ack_waiter(last_offset, self._acks, self)
 
+    def name_leader(self, response: PartitionProduceResponse, topic: str, topic_id: bytes) -> None:
+        """Tell the client of an error where the partition is led, if it reads that."""
+        if self._ctx.version < _LEADERS_SINCE or response.error_code not in NAMES_LEADER:
+            return
+        leader = current_leader(self._ctx, topic, topic_id, response.index)
+        if leader is None:
+            return
+        response.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+        if leader.endpoint is not None:
+            node = NodeEndpoint(leader.leader_id, leader.endpoint.host, leader.endpoint.port, leader.rack)
+            if node not in self.response.node_endpoints:
+                self.response.node_endpoints.append(node)
+
     def park(self) -> bool:
         """All is appended: answer later, unless there is nothing to wait for (any more)."""
         if not self._waiting:
@@ -53,6 +73,7 @@ class WaitingProduce:
             response.error_code = error
             response.error_message = error.message
             response.base_offset = -1
+            self.name_leader(response, partition.topic, partition.topic_id)
         elif self._acks == ACKS_ALL and not partition.has_enough_replicas:
             response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         if not self._waiting and self._timer is not None:  # else some are not even appended

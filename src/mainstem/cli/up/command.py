@@ -87,16 +87,16 @@ def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) 
 
 
 def _announce(node: Node, options: UpOptions) -> None:
-    broker = node.broker
-    listener = broker.bound_listeners[0]
+    server = node.server
+    listener = node.bound_listeners[0]
     host = listener.advertised_host
     bootstrap = f"{f'[{host}]' if ':' in host else host}:{listener.advertised_port}"
-    metrics_url = broker.monitor.url if broker.monitor is not None else None
-    data_dir = ",".join(os.path.abspath(directory) for directory in broker.config.log_dirs())
+    metrics_url = server.monitor.url if server.monitor is not None else None
+    data_dir = ",".join(os.path.abspath(directory) for directory in server.config.log_dirs())
     if sys.stdout.isatty():
         text = banner(bootstrap, data_dir, ephemeral=options.ephemeral, metrics_url=metrics_url)
     else:
-        text = ready_line(bootstrap, broker.config.get("node.id"), broker.cluster_id, data_dir, metrics_url)
+        text = ready_line(bootstrap, server.config.get("node.id"), server.cluster_id, data_dir, metrics_url)
     try:
         print(text, flush=True)
     except OutputLostError as lost:

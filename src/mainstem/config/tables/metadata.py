@@ -1,12 +1,12 @@
 """Settings: the controllers' quorum and the cluster's metadata log. Declarations only."""
 
-from mainstem.config.row import BOOLEAN, INT, LIST, LONG, STRING, UNLISTED
+from mainstem.config.row import ACTED_ON, BOOLEAN, INT, LIST, LONG, STRING, UNLISTED
 from mainstem.config.validators import Items, at_least
 
 SETTINGS = (
-    LIST("controller.quorum.voters", (), Items(),
+    LIST("controller.quorum.voters", (), Items(), ACTED_ON,
         doc="The controllers that vote, as id@host:port, when the quorum is fixed."),
-    LIST("controller.quorum.bootstrap.servers", (), Items(),
+    LIST("controller.quorum.bootstrap.servers", (), Items(), ACTED_ON,
         doc="Addresses at which a node finds the controllers."),
     BOOLEAN("controller.quorum.auto.join.enable", False,
         doc="Whether a new controller joins the voters by itself."),
@@ -32,9 +32,10 @@ SETTINGS = (
         doc="How often the controller reports on its slow events."),
     LONG("controller.performance.always.log.threshold.ms", 2000, at_least(0), UNLISTED,
         doc="A controller event that takes longer than this is always logged."),
-    INT("broker.heartbeat.interval.ms", 2000,
+    INT("broker.heartbeat.interval.ms", 2000, ACTED_ON,
         doc="How often a broker tells the controller that it is alive."),
-    INT("broker.session.timeout.ms", 9000, doc="A broker that has been silent for this long counts as dead."),
+    INT("broker.session.timeout.ms", 9000, ACTED_ON,
+        doc="A broker that has been silent for this long counts as dead."),
     STRING("metadata.log.dir", None,
         doc="The directory of the metadata log; when absent, the first of the data directories."),
     INT("metadata.log.segment.bytes", 1073741824, at_least(8388608),

@@ -42,7 +42,7 @@ SETTINGS = (
         doc="Listeners that open before the authorizer has finished loading."),
     INT("initial.broker.registration.timeout.ms", 60000,
         doc="How long a starting broker tries to register with the controller before it gives up."),
-    BOOLEAN("controlled.shutdown.enable", True,
+    BOOLEAN("controlled.shutdown.enable", True, ACTED_ON,
         doc="Whether a stopping broker first hands its leaderships over."),
     LONG("server.max.startup.time.ms", INT64_MAX, at_least(0), UNLISTED,
         doc="How long a start may take before the node stops itself."),
