@@ -26,6 +26,9 @@ EXCEPTIONS = {
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
     "src/mainstem/replication/leader_state.py: propose_isr": "followers change the set by it",
+    "src/mainstem/broker/network/network.py: when_closed": "heartbeats of brokers come by it",
+    "src/mainstem/broker/shared_server.py: broker_address": "fetchers dial it",
+    "src/mainstem/broker/shared_server.py: on_leader_changed": "a quorum of many calls it",
     **{
         f"src/mainstem/{path}: {name}Request": "the handlers of controller listeners name them"
         for name in ("ControllerRegistration", "UnregisterBroker")
