@@ -199,15 +199,14 @@ class Lifecycle:
         try:
             response = await server.controller.register(request, self._timeout_s)
         except KafkaError as error:
-            if error.code is ErrorCode.KAFKA_STORAGE_ERROR and server.is_active_controller:
-                self._refused(f"cannot write the metadata log: {error.message}")  # and nobody else can
-            else:
-                self._failed("register", error)
+            self._failed("register", error)
             return
         code = _known(response.error_code)
         self._note(code, "register")
         if code is ErrorCode.KAFKA_STORAGE_ERROR and server.is_active_controller:
-            self._refused("cannot write the metadata log")
+            failures = (entry.health.failure for entry in server.log_manager.dirs)
+            reason = next((failure for failure in failures if failure is not None), code.message)
+            self._refused(f"cannot write the metadata log: {reason}")  # and nobody else can
             return
         self._step(Registered(code, response.broker_epoch))
         if code is ErrorCode.NONE:
