@@ -94,7 +94,12 @@ class Node:
         )
 
     def tell(self, event: events.Event) -> None:
-        for effect in self.raft.step(event, self.world.now_ms):
+        role = self.raft.role
+        performed = self.raft.step(event, self.world.now_ms)
+        if self.raft.role != role:
+            self.world.heard.append((self.world.now_ms, self, f"is {self.raft.role}"))
+        for effect in performed:
+            self.world.heard.append((self.world.now_ms, self, effect))
             self._perform(effect)
         self.world.check(self)
 
@@ -191,7 +196,8 @@ class World:
         # A snapshot's bytes stand for what its control records say.
         self.snapshots: dict[bytes, StoredSnapshot] = {}
         self.client_answers: list[Response] = []
-        self.trace: list[str] = []
+        # Who did what when.
+        self.heard: list[tuple[int, Node, str | effects.Effect]] = []
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = count()
         # What was sent to a node on connections that break when it is killed.
@@ -250,7 +256,6 @@ class World:
         heapq.heappush(self._queue, (self.now_ms + wait_ms, next(self._numbers), run))
 
     def send(self, source: Node, destination: Destination, request: Request) -> None:
-        self.trace.append(f"{source.node_id} -> {destination.host}: {type(request).__name__}")
         target = self.nodes.get(destination.port - 9000)
         if target is not None and (source.node_id, target.node_id) in self.cuts:
             return

@@ -112,6 +112,31 @@ def test_a_restarted_leader_asks_for_another_epoch() -> None:
     replicated(world)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_two_of_three_restart_and_the_leader_of_before_is_gone(seed: int) -> None:
+    world = cluster(1, 2, 3, seed=seed)
+    world.until(world.has_leader)
+    replicated(world)
+    gone = world.leader().node_id
+    for node_id in (1, 2, 3):
+        world.kill(node_id)
+    for node_id in {1, 2, 3} - {gone}:
+        world.start(node_id)
+    assert world.until(world.has_leader) < 500
+
+
+def test_a_leader_that_stops_while_the_others_are_gone_has_nothing_to_wait_for() -> None:
+    world = cluster(1, 2, 3)
+    world.until(world.has_leader)
+    replicated(world)
+    leader = world.leader()
+    for node in world.alive():
+        if node is not leader:
+            world.kill(node.node_id)
+    leader.tell(events.Stop())
+    assert world.until(lambda: bool(leader.of(effects.Finished))) < 100
+
+
 def test_all_nodes_restart() -> None:
     world = cluster(1, 2, 3, dynamic=False)
     world.until(world.has_leader)

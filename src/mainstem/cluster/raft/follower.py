@@ -30,7 +30,7 @@ class FetchingSnapshot(Struct, gc=False):
 class Follower:
     NAME = "follower"
 
-    def __init__(self, now_ms: int, settings: RaftSettings) -> None:
+    def __init__(self, now_ms: int, settings: RaftSettings, *, is_patient: bool = False) -> None:
         self._fetch_timeout_ms = settings.fetch_timeout_ms
         self._update_voter_interval_ms = settings.update_voter_interval_ms
         self.deadline_ms = now_ms + settings.fetch_timeout_ms
@@ -40,6 +40,8 @@ class Follower:
         self.fetching_snapshot: FetchingSnapshot | None = None
         # From the first good fetch on the leader is known to be alive, until it says goodbye or is refused.
         self._leader_lives = False
+        # Whether a refused connection is no reason to stand: the others did not think so a moment ago.
+        self._is_patient = is_patient
 
     def grants(self, replica: "Replica", candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return pre_vote and up_to_date and not self._leader_lives
@@ -47,6 +49,7 @@ class Follower:
     def fetched(self, now_ms: int) -> None:
         """The leader has answered."""
         self._leader_lives = True
+        self._is_patient = False
         self.deadline_ms = now_ms + self._fetch_timeout_ms
 
     def leader_resigned(self, now_ms: int, backoff_ms: int) -> None:
@@ -56,9 +59,9 @@ class Follower:
 
     def leader_refused(self, replica: "Replica") -> None:
         """Nobody listens at the leader's address: it is gone. A pre-vote shows whether the others think so
-        too. Only a leader that was alive a moment ago is missed: one that never was is left to the time-out.
+        too; if not, this replica has patience for once.
         """
-        if self._leader_lives and replica.may_stand:
+        if not self._is_patient and replica.may_stand:
             rank = [voter.key.node_id for voter in replica.others if voter.key.node_id != replica.leader_id]
             ahead = sum(node_id < replica.key.node_id for node_id in rank)
             self.deadline_ms = min(self.deadline_ms, replica.now_ms + ahead * _STAGGER_MS)

@@ -38,7 +38,7 @@ from mainstem.cluster.raft.log import RaftLog
 from mainstem.cluster.raft.messages import Destination, Request, Response
 from mainstem.cluster.raft.quorum_state import QuorumState
 from mainstem.cluster.raft.replica import Identity, Replica
-from mainstem.cluster.raft.resigned import finish
+from mainstem.cluster.raft.resigned import Resigned, finish
 from mainstem.cluster.raft.settings import RaftSettings
 from mainstem.cluster.raft.voters import Endpoint, VoterSet
 from mainstem.protocol.apis.k01_fetch import FetchRequest, FetchResponse
@@ -161,6 +161,8 @@ class Raft:
         role = replica.role
         if refused and isinstance(role, Follower) and destination == replica.leader:
             role.leader_refused(replica)
+        if refused and isinstance(role, Resigned):
+            role.told(destination.node_id)  # nobody is there to be told
 
     def _answered(self, destination: Destination, request: Request, response: Response) -> None:
         replica = self._replica

@@ -289,7 +289,8 @@ class Replica:
         """A pre-vote was lost: back to the leader that was known, or to waiting for one."""
         self.lost_elections += 1
         if self.leader_id != NOBODY and self.leader_endpoints:
-            self.become_follower(self.epoch, self.leader_id, self.leader_endpoints)
+            role = Follower(self.now_ms, self.settings, is_patient=True)
+            self._move(role, self.epoch, self.leader_id, self.leader_endpoints)
         else:
             deadline_ms = self.now_ms + self.random_election_timeout_ms()
             self._move(Unattached(deadline_ms), self.epoch, self.leader_id, ())
