@@ -2,7 +2,7 @@
 
 import pytest
 
-from mainstem.config import BrokerConfig, ConfigError, Listener, parse_listeners
+from mainstem.config import BrokerConfig, ConfigError, Listener, can_be_joined, parse_listeners
 from mainstem.config.listeners import inter_broker_listener
 
 
@@ -133,3 +133,15 @@ def test_brokers_speak_to_each_other_by_one_listener(properties: dict[str, str],
 
 def test_ports_of_zero_do_not_collide() -> None:
     assert len(_parse(listeners="PLAINTEXT://:0,CONTROLLER://:0")) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "can_be"),
+    [
+        ({}, False),
+        ({"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}, True),
+        ({"process.roles": "broker"}, True),
+    ],
+)
+def test_other_nodes_can_join_where_a_controller_listens(settings: dict[str, str], can_be: bool) -> None:
+    assert can_be_joined(BrokerConfig(settings)) is can_be

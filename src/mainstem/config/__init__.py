@@ -21,7 +21,7 @@ from mainstem.config.dynamic import (
     with_altered,
 )
 from mainstem.config.group import group_values, validate_group_configs
-from mainstem.config.listeners import Listener, parse_listeners
+from mainstem.config.listeners import Listener, can_be_joined, parse_listeners
 from mainstem.config.log_config import LogConfig
 from mainstem.config.properties import load_properties, parse_properties
 from mainstem.config.resolve import resolve
@@ -44,6 +44,7 @@ __all__ = [
     "Listener",
     "LogConfig",
     "append_to_list",
+    "can_be_joined",
     "canonical_topic_name",
     "describe_broker",
     "describe_cluster_default",

@@ -83,6 +83,13 @@ def inter_broker_listener(cfg: BrokerConfig, listeners: Sequence[NamedListener])
     return protocol if protocol in names else names[0]
 
 
+def can_be_joined(cfg: BrokerConfig) -> bool:
+    """Whether there can ever be another node in the cluster: the controllers listen, or are elsewhere."""
+    controllers = {name.upper() for name in cfg.get("controller.listener.names")}
+    listens = any(endpoint.name in controllers for endpoint in _endpoints("listeners", cfg.get("listeners")))
+    return listens or "controller" not in cfg.get("process.roles")
+
+
 def _check_together(cfg: BrokerConfig, listeners: list[Listener]) -> None:
     roles = cfg.get("process.roles")
     serving = {listener.name for listener in listeners if not listener.is_controller}

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
+from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
+from tests.broker.harness import Client
 
 
 def test_whoever_asks_meanwhile_waits_for_the_partitions() -> None:
@@ -54,3 +57,25 @@ def test_segments_of_internal_topics_are_not_smaller_than_any_topic_allows(
             ]
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+JOINABLE = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}
+
+
+@pytest.mark.parametrize("prefix", ["offsets.topic", "transaction.state.log"])
+def test_internal_topics_wait_for_the_brokers_that_their_copies_need(prefix: str) -> None:
+    """Else a cluster that is just starting would have one copy of them for ever."""
+
+    async def main(settings: dict[str, Any]) -> tuple[int, bool]:
+        async with Broker.in_process(settings) as broker, await Client.connect(broker.port) as client:
+            kind = 0 if prefix == "offsets.topic" else 1
+            found = await client.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=["any"]))
+            topics = broker.node.image.topics_by_name
+            return found.coordinators[0].error_code, bool(topics)
+
+    def run(**settings: Any) -> tuple[int, bool]:
+        return asyncio.run(asyncio.wait_for(main(settings), 60))
+
+    assert run(**JOINABLE) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, False)
+    assert run(**JOINABLE, **{f"{prefix}.replication.factor": 1}) == (0, True)
+    assert run() == (0, True)

@@ -1,6 +1,9 @@
 """A coordinator in one leader epoch and in the next: no answer is of the one before, and nothing is lost."""
 
 import asyncio
+import errno
+import os
+import threading
 from typing import Any
 
 import pytest
@@ -21,10 +24,12 @@ from tests.broker.harness import (
     without_follower,
 )
 from tests.broker.transactional import Producer, committed_values
+from tests.support.failing_files import FailingFiles
 
 OLDER_PROTOCOL = 4  # of EndTxn: the next transaction has the same epoch
 TOPIC = 2
 TRANSACTION_STATE = "__transaction_state"
+SAME_LEADER_AND_EPOCH = -2
 
 
 async def waiting(run: Run, **values: str) -> Any:
@@ -118,6 +123,67 @@ async def test_an_answer_whose_records_are_not_committed_in_time_says_so_and_the
     without_follower(broker, run.partition)
     assert await answered(read, run.put(a="2")) == [b"1", b"1"]
     assert first.answer == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_coordinator_knows_what_was_acknowledged_and_tells_it_when_it_is_committed_for_sure(
+    broker: InProcessBroker, client: Client
+) -> None:
+    """A new leader does not know yet how much of its log is committed."""
+    run = await run_of(broker, client)
+    await answered(run.put(a="1"))
+    await elect(broker, run.topic, isr=[1, 2], replicas=[1, 2])
+    run.partition.high_watermark = 0
+    run.shell.metadata_changed()
+    for _ in range(10):
+        await asyncio.sleep(0.001)
+        assert run.get("a").answer == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert run.shell.is_loading
+    await elect(broker, run.topic, leader=SAME_LEADER_AND_EPOCH, isr=[1])
+    assert await answered_when_loaded(run) == b"1"
+
+
+async def test_whoever_is_still_loading_lets_go_when_another_leads(
+    broker: InProcessBroker, client: Client
+) -> None:
+    run = await run_of(broker, client)
+    await answered(run.put(a="1"))
+    await elect(broker, run.topic, isr=[1, 2], replicas=[1, 2])
+    run.partition.high_watermark = 0
+    run.shell.metadata_changed()
+    await asyncio.sleep(0.01)
+    await elect(broker, run.topic, leader=2)
+    run.shell.metadata_changed()
+    assert run.shell.partitions == []
+    assert run.get("a").answer == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_load_that_has_failed_is_tried_again(broker: InProcessBroker, client: Client) -> None:
+    run = await run_of(broker, client)
+    await answered(run.put(a="1"))
+    failures = []
+
+    def pread(fd: int, length: int, position: int) -> bytes:
+        if threading.current_thread() is not threading.main_thread():
+            failures.append(position)
+            raise OSError(errno.EIO, "Input/output error")
+        return os.pread(fd, length, position)
+
+    assert isinstance(broker.files, FailingFiles)
+    with broker.files.exchanged(pread=pread):
+        await elect(broker, run.topic)
+        run.shell.metadata_changed()
+        await eventually(lambda: run.shell.missing == [0])
+        assert failures
+        assert run.get("a").answer == ErrorCode.NOT_COORDINATOR
+        run.shell.metadata_changed()  # about something else
+        assert run.shell.missing == [0], "it is not tried more often because of that"
+    assert await answered_when_loaded(run) == b"1"
+
+
+async def answered_when_loaded(run: Run) -> Any:
+    await eventually(lambda: bool(run.shell.machines()))
+    (answer,) = await answered(run.get("a"))
+    return answer
 
 
 # ---- transactions

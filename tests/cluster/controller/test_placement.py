@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainstem.cluster.controller.placement import internal_replication_factor, place_replicas
+from mainstem.cluster.controller.placement import place_replicas
 from mainstem.cluster.image import BrokerImage
 from mainstem.protocol.errors import ErrorCode, KafkaError
 
@@ -60,14 +60,3 @@ def test_nothing_is_placed_while_every_broker_is_fenced() -> None:
     with pytest.raises(KafkaError) as refusal:
         place_replicas([broker(0, fenced=True)], 1, 1, 0)
     assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
-
-
-def test_a_broker_that_is_alone_has_one_copy_of_its_own_topics() -> None:
-    assert internal_replication_factor(3, [broker(1)], 1) == 1
-    assert internal_replication_factor(3, [], 1) == 1
-
-
-def test_a_cluster_that_is_starting_does_not_keep_one_copy_for_ever() -> None:
-    """Fenced brokers are such that have not come up yet: they are neither left out nor taken for all."""
-    assert internal_replication_factor(3, [broker(1), broker(2, fenced=True)], 1) == 3
-    assert internal_replication_factor(3, [broker(2)], 1) == 3

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mainstem.broker.apis import Api
-from mainstem.broker.coordination.marker_sender import Marker, write_marker
+from mainstem.broker.coordination.markers import Marker, write_marker
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
 from mainstem.broker.turns import Turn

@@ -13,7 +13,7 @@ from mainstem.broker.coordination.shell import CoordinatorShell
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Fail, Gather, Pending
-from mainstem.cluster.controller.placement import internal_replication_factor
+from mainstem.config import can_be_joined
 from mainstem.config.tables.topic import SEGMENT_BYTES_MIN
 from mainstem.coordinator.effects import Token
 from mainstem.coordinator.machine import ConfiguredMachine
@@ -120,11 +120,7 @@ class Coordinators(ABC, Generic[M]):
         if self.topic in self._server.image.topics_by_name:
             return
         config = self._server.config
-        factor = internal_replication_factor(
-            config.get(f"{self._settings}.replication.factor"),
-            self._server.image.brokers.values(),
-            self._server.node_id,
-        )
+        factor = self._replication_factor()
         # Kafka's table allows less than its topics do; to refuse the topic would be to refuse all groups.
         asked_bytes = config.get(f"{self._settings}.segment.bytes")
         settings = {
@@ -150,6 +146,16 @@ class Coordinators(ABC, Generic[M]):
                 "%s is %d: %d is taken, the least for a topic",
                 f"{self._settings}.segment.bytes", asked_bytes, SEGMENT_BYTES_MIN,
             )  # fmt: skip
+
+    def _replication_factor(self) -> int:
+        """A node that no other can ever join has one copy. Everybody else gets what is set, although brokers
+        may still be missing: a cluster that is just starting has to wait for them, or it would have one copy
+        for ever.
+        """
+        if not can_be_joined(self._server.config):
+            return 1
+        factor: int = self._server.config.get(f"{self._settings}.replication.factor")
+        return factor
 
     def _cannot_create(self, reason: str | None) -> KafkaError:
         message = f"cannot create {self.topic}: {reason}"

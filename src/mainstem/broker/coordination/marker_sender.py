@@ -1,94 +1,34 @@
-"""Writes the markers that end a transaction into its partitions, and tells the coordinator when they are in.
+"""Has the markers that end a transaction written into its partitions, and tells the coordinator when they are
+in.
 
 A decision comes here only when it is committed, so that a marker never says what may be undone. Markers are
-written until every partition has its own: a partition that is gone needs none, one that fails is tried again.
-Those of a large transaction are written in several turns of the event loop.
+written until every partition has its own, by this node where it leads, by the leader elsewhere: a partition
+that is gone needs none, one that fails is tried again, at the latest when the metadata changes. Those of a
+large transaction are written in several turns of the event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
-from mainstem.broker.logs.partition import Partition
+from mainstem.broker.coordination.markers import Marker, write_marker
 from mainstem.broker.turns import Turn
 from mainstem.coordinator.transaction.completion import MarkersDue
 from mainstem.coordinator.transaction.time_limits import ProducerIdDue
 from mainstem.logs import about
-from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.errors import ErrorCode
 from mainstem.protocol.resources import TopicPartition
 
 if TYPE_CHECKING:
     from mainstem.broker.coordination.node_coordinators import NodeCoordinators
+    from mainstem.broker.coordination.remote_markers import RemoteMarkers
 
 logger = logging.getLogger(__name__)
 
-_ACKS_ALL: Final = -1
 _RETRY_SECONDS_MIN: Final = 0.05
 _RETRY_SECONDS_MAX: Final = 2.0
 # The partition needs no marker of this transaction: it is gone, or its producer has gone on.
 _NOT_NEEDED: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
-
-
-class Marker(NamedTuple):
-    """What is written into each partition of a transaction."""
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    commit: bool
-    transaction_version: int
-
-
-def write_marker(
-    coordinators: "NodeCoordinators",
-    place: TopicPartition,
-    marker: Marker,
-    done: Callable[[TopicPartition, ErrorCode], None],
-) -> None:
-    """Write a marker into a partition of this node; `done` is called when it is committed, or cannot be."""
-    topic, index = place
-    try:
-        partition = coordinators.replicas.by_topic(topic, index)
-        if marker.producer_id < 0 or marker.producer_epoch < 0:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker needs a producer id and an epoch")
-        partition.check_enough_replicas()
-        if topic == CONSUMER_OFFSETS:
-            # The offsets in the transaction count from here on.
-            coordinators.groups.write_marker(index, *marker)
-        else:
-            producer_id, producer_epoch, coordinator_epoch, commit, transaction_version = marker
-            partition.append_marker(
-                producer_id,
-                producer_epoch,
-                coordinator_epoch,
-                commit,
-                coordinators.server.clock.now_ms(),
-                transaction_version,
-            )
-        partition.flush_in_time()
-    except KafkaError as error:
-        done(place, error.code)
-        return
-    last_offset = partition.log.log_end_offset - 1
-    if partition.is_committed(last_offset, _ACKS_ALL):
-        done(place, ErrorCode.NONE)
-    else:
-        partition.add_ack_waiter(last_offset, _ACKS_ALL, _Committing(place, done))
-
-
-class _Committing:
-    """A marker that waits for the high watermark of its partition."""
-
-    __slots__ = ("_done", "_place")
-
-    def __init__(self, place: TopicPartition, done: Callable[[TopicPartition, ErrorCode], None]) -> None:
-        self._place = place
-        self._done = done
-
-    def acknowledged(self, partition: Partition, error: ErrorCode) -> None:
-        self._done(self._place, error)
 
 
 class _Nobody:
@@ -109,8 +49,19 @@ class MarkerSender:
         self._coordinators = coordinators
         self.turns = coordinators.server.turns
         self._due: list[MarkersDue] = []
-        self._timers: set[asyncio.TimerHandle] = set()
+        # Those that have failed somewhere and will be tried there again.
+        self._timers: dict[_Delivery, asyncio.TimerHandle] = {}
+        self._elsewhere: RemoteMarkers | None = None
         self.closed = False
+
+    @property
+    def elsewhere(self) -> "RemoteMarkers":
+        """The way to partitions of other brokers."""
+        if self._elsewhere is None:
+            from mainstem.broker.coordination.remote_markers import RemoteMarkers  # only a cluster needs it
+
+            self._elsewhere = RemoteMarkers(self._coordinators.server)
+        return self._elsewhere
 
     def reply(self, due: MarkersDue | ProducerIdDue) -> None:
         """Send them when the coordinator is done with its turn, but before the next request is read: a
@@ -134,9 +85,20 @@ class MarkerSender:
         """What is not written yet is found in the coordinator's log after the next start."""
         self.closed = True
         self._due.clear()
-        for timer in self._timers:
+        for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+
+    def metadata_changed(self) -> None:
+        """Partitions may have other leaders now, enough replicas, or be gone: nobody waits any longer."""
+        if self._elsewhere is not None:
+            self._elsewhere.metadata_changed()
+        waiting, self._timers = self._timers, {}
+        for delivery, timer in waiting.items():
+            timer.cancel()
+            delivery.send_failed()
 
     def send(self) -> None:
         """Write the markers that are due, at the end of a turn; in between the coordinator is not to be
@@ -146,14 +108,15 @@ class MarkerSender:
             due, self._due = self._due, []
             self.turns.run([_Delivery(self._coordinators, self, markers) for markers in due])
 
-    def later(self, seconds: float, action: Callable[[], None]) -> None:
-        def run() -> None:
-            self._timers.discard(timer)
-            action()
+    def try_again(self, delivery: "_Delivery", seconds: float) -> None:
+        """When the time is over, or the metadata changes."""
+
+        def send() -> None:
+            del self._timers[delivery]
+            delivery.send_failed()
 
         if not self.closed:
-            timer = self._coordinators.server.loop.call_later(seconds, run)
-            self._timers.add(timer)
+            self._timers[delivery] = self._coordinators.server.loop.call_later(seconds, send)
 
 
 class _Delivery:
@@ -167,10 +130,11 @@ class _Delivery:
             due.producer_id, due.producer_epoch, due.coordinator_epoch, due.commit, due.transaction_version
         )
         self._coordinator_index = coordinators.transactions.partition_of(due.transactional_id)
-        self._unsent = list(due.partitions)
+        self._unsent = sorted(due.partitions)
         self._written: set[TopicPartition] = set()  # and not told to the coordinator yet
         self._failed: set[TopicPartition] = set()
         self._sending = False
+        self._will_report = False
         self._retry_seconds = _RETRY_SECONDS_MIN
 
     def go_on(self, turn: Turn) -> bool:
@@ -198,7 +162,23 @@ class _Delivery:
                 return machine.lacking(self._due)
         return frozenset()
 
+    def _is_lacking(self, place: TopicPartition) -> bool:
+        return place in self._lacking()
+
     def _write(self, place: TopicPartition) -> None:
+        server = self._coordinators.server
+        part = server.image.partition(*place)
+        if part is None:
+            self._done(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif part.leader == server.node_id:
+            self._write_here(place)
+        elif part.leader < 0:
+            self._retry(place, ErrorCode.LEADER_NOT_AVAILABLE)
+        else:
+            elsewhere = self._sender.elsewhere
+            elsewhere.write(part.leader, place, self._marker, self._is_lacking, self._done_elsewhere)
+
+    def _write_here(self, place: TopicPartition) -> None:
         try:
             write_marker(self._coordinators, place, self._marker, self._done)
         except Exception:
@@ -206,6 +186,15 @@ class _Delivery:
                 "cannot write a marker into %s-%d", *place, extra=about(topic=place[0], partition=place[1])
             )
             self._done(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _done_elsewhere(self, place: TopicPartition, error: ErrorCode) -> None:
+        """Whether a partition is gone is for the metadata of this node to say: the other broker's may be
+        older.
+        """
+        if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._retry(place, error)
+        else:
+            self._done(place, error)
 
     def _done(self, place: TopicPartition, error: ErrorCode) -> None:
         if not error:
@@ -219,11 +208,14 @@ class _Delivery:
             self._written.add(place)
         else:
             self._retry(place, error)
-        if not self._sending:
-            self._report()
+        if not self._sending and not self._will_report:
+            # One answer of another broker may tell of many partitions.
+            self._will_report = True
+            self._coordinators.server.loop.call_soon(self._report)
 
     def _report(self) -> None:
         """Tell the coordinator of the partitions that have their marker, when each was tried."""
+        self._will_report = False
         due = self._due
         if self._unsent or not self._written or not self._is_coordinated_here():
             return
@@ -242,14 +234,15 @@ class _Delivery:
                 error.name,
                 extra=about(topic=place[0], partition=place[1], cause=error.name),
             )
-            self._sender.later(self._next_retry_seconds(), self._send_failed)
+            self._sender.try_again(self, self._next_retry_seconds())
         self._failed.add(place)
 
-    def _send_failed(self) -> None:
+    def send_failed(self) -> None:
+        """Try again where it has failed."""
         failed, self._failed = self._failed, set()
         if not self._unsent:
             self._sender.turns.later(self)
-        self._unsent += failed
+        self._unsent += sorted(failed)
 
     def _next_retry_seconds(self) -> float:
         seconds = self._retry_seconds

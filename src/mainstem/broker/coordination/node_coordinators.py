@@ -94,6 +94,7 @@ class NodeCoordinators:
         return None
 
     def close(self) -> None:
+        self.producer_ids.close()
         for coordinators in self.loaded:
             coordinators.close()
         self.loaded_groups = self.loaded_transactions = None

@@ -1,30 +1,31 @@
 """Runs coordinators: one state machine for each partition of an internal topic that this node leads.
 
-It loads a machine by replaying the partition's log, hands it events, appends the records of a whole turn of
-the event loop as one batch, and lets the replies go when everything they saw is committed. A failed append
-undoes what was decided in that turn. Records of a client's transaction are a batch of their own, appended at
-once. Groups and transactions are machines of this shell.
+It loads a machine by replaying the partition's log, to its end, and takes no event before all of that is
+committed. Then it hands it events, appends the records of a whole turn of the event loop as one batch, and
+lets the replies go when everything they saw is committed. A failed append undoes what was decided in that
+turn. Records of a client's transaction are a batch of their own, appended at once. Groups and transactions
+are machines of this shell.
 
 A machine lives for one leader epoch. In the next one, although the leader be the same, it is loaded again:
 what it had decided may not be what the log says.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from mainstem.broker.coordination.loading import load
-from mainstem.broker.coordination.pending_replies import PendingReplies, Replies, client_error, fail, give
+from mainstem.broker.coordination.loading import LoadRetries, load
+from mainstem.broker.coordination.pending_replies import client_error, fail, give
+from mainstem.broker.coordination.shard import Shard
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.turns import LONG_TURN_MS
-from mainstem.coordinator.effects import CoordinatorRecord, Token, Transaction
+from mainstem.coordinator.effects import Token, Transaction
 from mainstem.coordinator.machine import Machine, TransactionalMachine
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.records.compression import Codec
 from mainstem.records.record import build_batch_of_pairs
+from mainstem.replication.leader_state import LeaderState
 from mainstem.storage.log import Origin
 
 if TYPE_CHECKING:
@@ -36,59 +37,7 @@ logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=Machine)
 # What a record takes in a batch besides its key and value, at most.
 _RECORD_OVERHEAD_MAX = 32
-
-
-class Shard(Generic[M]):
-    """One partition's machine in one leader epoch, and what was decided in this turn but not appended yet."""
-
-    __slots__ = (
-        "batch_bytes",
-        "end_offset",
-        "flush_scheduled",
-        "leader_epoch",
-        "loading",
-        "machine",
-        "partition",
-        "pending",
-        "records",
-        "replies",
-        "timer",
-        "timer_ms",
-        "undo",
-    )
-
-    def __init__(
-        self,
-        partition: Partition,
-        machine: M,
-        loop: asyncio.AbstractEventLoop,
-        timeout_ms: Callable[[], int] | None,
-        lost: Callable[["Shard[M]", ErrorCode], None],
-    ) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.machine = machine
-        self.pending = PendingReplies(partition, loop, timeout_ms, partial(lost, self))
-        self.loading: asyncio.Task[None] | None = None
-        # Replies wait until the high watermark has come this far.
-        self.end_offset = 0
-        self.records: list[CoordinatorRecord] = []
-        self.batch_bytes = HEADER_SIZE
-        self.replies: Replies = []
-        self.undo: list[Callable[[], object]] = []
-        self.flush_scheduled = False
-        self.timer: asyncio.TimerHandle | None = None
-        self.timer_ms = 0
-
-    def check_may_append(self) -> None:
-        """KafkaError when this epoch is over, or what is appended now could not be committed."""
-        self.partition.check_leader(self.leader_epoch)
-        self.partition.check_enough_replicas()
-
-    def deliver(self) -> None:
-        """Let the replies go when what was appended is committed."""
-        replies, self.replies = self.replies, []
-        self.pending.deliver(replies, self.end_offset)
+_OTHERS_LEAD = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class CoordinatorShell(Generic[M]):
@@ -121,6 +70,7 @@ class CoordinatorShell(Generic[M]):
         # Called when what a turn decided is written, before any other request is read.
         self.after_turn: Callable[[], None] | None = None
         self._topic_id: bytes | None = None
+        self._retries = LoadRetries(self._loop, self._begin_again)
 
     # ---- which partitions
 
@@ -179,7 +129,9 @@ class CoordinatorShell(Generic[M]):
             shard = self._shards.get(index)
             if shard is not None and not (led and shard.leader_epoch == part.leader_epoch):
                 self._unload(index, ErrorCode.NOT_COORDINATOR)
-            if led and index not in self._shards:
+            if not led:
+                self._retries.forget(index)
+            elif index not in self._shards and not self._retries.is_waiting(index, part.leader_epoch):
                 self._begin(index)
         for shard in list(self._shards.values()):
             if shard.loading is None:
@@ -189,6 +141,10 @@ class CoordinatorShell(Generic[M]):
         partition = self._replicas.find(self._topic, index)
         if partition is None:
             return  # its log could not be made; it begins when that is done
+        self._retries.cancel(index)
+        if not isinstance(partition.role, LeaderState):
+            self._retries.later(index, partition.leader_epoch)  # its log cannot be used
+            return
         shard = self._shards[index] = Shard(
             partition, self._new_machine(partition), self._loop, self._reply_timeout_ms, self._lost
         )
@@ -197,15 +153,25 @@ class CoordinatorShell(Generic[M]):
         else:
             shard.loading = self._loop.create_task(self._load(index, shard))
 
+    def _begin_again(self, index: int) -> None:
+        if index in self.missing:
+            self._begin(index)
+
     async def _load(self, index: int, shard: Shard[M]) -> None:
         try:
             await load(shard.partition, shard.machine, self._load_buffer_bytes, self._turns)
-        except Exception:
-            logger.exception("cannot load %s; its clients are turned away", shard.partition)
-            if self._shards.get(index) is shard:
+        except Exception as error:
+            is_expected = isinstance(error, KafkaError)
+            logger.error(
+                "%s cannot be loaded yet, and is not coordinated: %s",
+                shard.partition, error, exc_info=None if is_expected else error,
+            )  # fmt: skip
+            if self._is_here(shard):
                 del self._shards[index]
+                self._retries.later(index, shard.leader_epoch)
             return
         shard.loading = None
+        self._retries.forget(index)
         self._loaded(shard)
 
     def _loaded(self, shard: Shard[M]) -> None:
@@ -220,6 +186,7 @@ class CoordinatorShell(Generic[M]):
         self._unload_all(ErrorCode.NOT_COORDINATOR)
 
     def _unload_all(self, error: ErrorCode) -> None:
+        self._retries.forget_all()
         for index in list(self._shards):
             self._unload(index, error)
 
@@ -239,8 +206,10 @@ class CoordinatorShell(Generic[M]):
     def _lost(self, shard: Shard[M], error: ErrorCode) -> None:
         """What was appended will never be committed here: the state is no longer what the log says."""
         if self._is_here(shard):
-            logger.error("%s is no longer coordinated here: %s", shard.partition, error.name)
+            level = logging.INFO if error in _OTHERS_LEAD else logging.ERROR
+            logger.log(level, "%s is no longer coordinated here: %s", shard.partition, error.name)
             self._unload(shard.partition.index, ErrorCode.NOT_COORDINATOR)
+            self._retries.later(shard.partition.index, shard.leader_epoch)
 
     # ---- events
 

@@ -28,6 +28,8 @@ _TRANSIENT: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
+    # Another partition of the request could not be decided on.
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
 )
 
 
@@ -72,6 +74,7 @@ class Verification:
         self._cancelled = False
         self._done = False
         self.guards: dict[Partition, VerificationGuard] = {}
+        self._leader_epochs: dict[Partition, int] = {}  # in which the guards were given
         self.errors: dict[Partition, KafkaError] = {}
 
     def add(self, partition: "Partition", batch: memoryview) -> None:
@@ -111,12 +114,11 @@ class Verification:
             self._finish()
             return
         assert self._producer is not None
-        broker.transactions.decide(
+        broker.transactions.decide_anywhere(
             self._transactional_id,
             *self._producer,
             [(partition.topic, partition.index) for partition in self.guards],
             verify_only=not self._adds,
-            transaction_version=2 if self._adds else 0,
             then=self._decided,
         )
 
@@ -133,6 +135,7 @@ class Verification:
             else:
                 if guard is not None:
                     self.guards[partition] = guard
+                    self._leader_epochs[partition] = partition.leader_epoch
 
     def _decided(self, verdicts: "Verdicts") -> None:
         if self._cancelled:
@@ -143,6 +146,11 @@ class Verification:
             verdict = verdicts[partition.topic, partition.index]
             if verdict != ErrorCode.NONE:
                 self.errors[partition] = self._refusal(verdict)
+            elif partition.leader_epoch != self._leader_epochs[partition]:
+                # The transaction may have gone on, and ended, under another leader.
+                self.errors[partition] = KafkaError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} was led by another broker meanwhile"
+                )
         self._finish()
 
     def _wait_a_little(self) -> bool:

@@ -20,6 +20,7 @@ from mainstem.protocol.resources import TopicPartition
 from mainstem.records.compression import Codec
 
 if TYPE_CHECKING:
+    from mainstem.broker.coordination.coordinator_questions import CoordinatorQuestions
     from mainstem.broker.coordination.node_coordinators import NodeCoordinators
 
 # An event that may need a producer id which nobody had before: it is given one when it asks for it.
@@ -36,6 +37,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         self._markers = MarkerSender(coordinators)
         self._producer_ids = coordinators.producer_ids
         self._tasks: set[asyncio.Task[None]] = set()
+        self._questions: CoordinatorQuestions | None = None
         load_buffer_bytes = server.config.get("transaction.state.log.load.buffer.size")
         super().__init__(
             server,
@@ -87,7 +89,7 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
         then: Callable[[Verdicts], None],
     ) -> None:
         """Ask whether the partitions are part of the producer's transaction, or add them to it; `then` hears
-        of each of them, now or later.
+        of each of them, now or later. NOT_COORDINATOR when the transaction is not this node's.
         """
         self.shell.submit(
             self.partition_of(transactional_id),
@@ -103,6 +105,46 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
                 now_ms,
             ),
         )
+
+    def decide_anywhere(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        places: list[TopicPartition],
+        *,
+        verify_only: bool,
+        then: Callable[[Verdicts], None],
+    ) -> None:
+        """The same for leaders of partitions: it is asked of the broker that coordinates the transaction."""
+        part = self._server.image.partition(self.topic, self.partition_of(transactional_id))
+        if part is None or part.leader < 0:
+            then(dict.fromkeys(places, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif part.leader == self._server.node_id:
+            self.decide(
+                transactional_id,
+                producer_id,
+                producer_epoch,
+                places,
+                verify_only=verify_only,
+                transaction_version=0 if verify_only else 2,
+                then=then,
+            )
+        else:
+            self._elsewhere.decide(
+                part.leader, transactional_id, producer_id, producer_epoch, places, verify_only, then
+            )
+
+    @property
+    def _elsewhere(self) -> "CoordinatorQuestions":
+        """The way to the coordinators of other brokers."""
+        if self._questions is None:
+            from mainstem.broker.coordination.coordinator_questions import (  # only a cluster needs it
+                CoordinatorQuestions,
+            )
+
+            self._questions = CoordinatorQuestions(self._server, self)
+        return self._questions
 
     def add_partitions(
         self,
@@ -120,13 +162,12 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
             error = next((verdict for verdict in verdicts.values() if verdict), ErrorCode.NONE)
             then(as_known(error, TXN_OFFSET_COMMIT, ctx.version))
 
-        self.decide(
+        self.decide_anywhere(
             transactional_id,
             producer_id,
             producer_epoch,
             places,
             verify_only=verify_only,
-            transaction_version=0 if verify_only else 2,
             then=decided,
         )
 
@@ -143,8 +184,16 @@ class TransactionCoordinators(Coordinators[TransactionCoordinator]):
 
     # ---- for the node
 
+    def metadata_changed(self) -> None:
+        super().metadata_changed()
+        self._markers.metadata_changed()
+        if self._questions is not None:
+            self._questions.metadata_changed()
+
     def close(self) -> None:
         self._markers.close()
+        if self._questions is not None:
+            self._questions.close()
         for task in self._tasks:
             task.cancel()
         super().close()

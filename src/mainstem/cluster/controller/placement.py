@@ -44,15 +44,6 @@ def place_replicas(
     ]
 
 
-def internal_replication_factor(asked: int, brokers: Iterable[BrokerImage], node_id: int) -> int:
-    """How many replicas a topic of the brokers' own gets. A broker that is alone has one. Where others are
-    known it is what was asked for: a cluster that is just starting has to wait for them, or it would have
-    one copy for ever.
-    """
-    is_alone = all(broker.broker_id == node_id for broker in brokers)
-    return 1 if is_alone else asked
-
-
 def _in_line(brokers: Iterable[BrokerImage]) -> list[int]:
     racks: dict[str | None, list[int]] = {}
     for broker in sorted(brokers, key=lambda broker: broker.broker_id):
