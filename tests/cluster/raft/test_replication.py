@@ -51,6 +51,19 @@ def test_the_leader_counts_itself_only_when_its_own_disk_has_it() -> None:
     assert leader.committed == end_offset
 
 
+def test_the_driver_may_hear_of_other_things_before_it_tells_what_the_controller_wrote() -> None:
+    world = _running(1, 2, 3)
+    leader = world.leader()
+    end_offset = leader.disk.log.append_value(b"x", leader.raft.epoch)
+    leader.tell(events.TimePassed())
+    leader.tell(events.Resign(leader.raft.epoch))
+    assert not leader.raft.is_leader
+    leader.tell(events.Written(end_offset))
+    leader.tell(events.Durable(end_offset))
+    world.until(world.has_leader)
+    replicated(world)
+
+
 def test_a_follower_says_only_what_is_durable() -> None:
     world = _running(1, 2, 3)
     leader = world.leader()

@@ -211,11 +211,12 @@ class Replica:
         self.effects.append(Append(data, end_offset))
 
     def wrote(self, end_offset: int) -> None:
-        """The controller has appended to the log of this leader."""
-        assert isinstance(self.role, Leader), "only a leader appends"
-        assert end_offset == self.log.end_offset >= self.end_offset
-        self.end_offset, self.last_epoch = end_offset, self.epoch
-        self.role.waiting.answer(self)
+        """The log of this leader ends there: the controller may have appended to it."""
+        assert isinstance(self.role, Leader)
+        assert end_offset >= self.end_offset
+        if end_offset > self.end_offset:
+            self.end_offset, self.last_epoch = end_offset, self.epoch
+            self.role.waiting.answer(self)
 
     def is_durable_to(self, end_offset: int) -> None:
         self.durable_offset = max(self.durable_offset, min(end_offset, self.end_offset))
