@@ -44,6 +44,7 @@ def _describe(replica: "Replica", request: DescribeQuorumRequest) -> DescribeQuo
     if not isinstance(leader, Leader):
         partition = _failed(PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return DescribeQuorumResponse(topics=[ResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])])
+    leader.forget_observers(replica.now_ms)
     partition = ResponsePartitionData(
         PARTITION,
         error_message=None,

@@ -118,7 +118,8 @@ class Leader:
         if replica.history.voters.find(key) is not None:
             progress = self.voters[key.node_id]
         else:
-            self._forget_observers(replica.now_ms)
+            if key not in self.observers:
+                self.forget_observers(replica.now_ms)
             progress = self.observers.setdefault(key, Progress(key))
         progress.fetched(key, end_offset, replica.end_offset, replica.now_ms)
         self.commit(replica)
@@ -176,7 +177,8 @@ class Leader:
 
         return sorted((voter.key for voter in replica.others), key=order)
 
-    def _forget_observers(self, now_ms: int) -> None:
+    def forget_observers(self, now_ms: int) -> None:
+        """Those that have not fetched for long are gone."""
         self.observers = {
             key: progress
             for key, progress in self.observers.items()
