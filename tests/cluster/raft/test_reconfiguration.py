@@ -60,6 +60,7 @@ def _ids(world: World) -> set[frozenset[int]]:
 
 def test_a_quorum_grows_from_one_to_three_and_survives_the_first() -> None:
     world = _running(1)
+    world.run(60_000)
     for node_id in (2, 3):
         world.start(node_id)
         replicated(world)
@@ -67,6 +68,7 @@ def test_a_quorum_grows_from_one_to_three_and_survives_the_first() -> None:
         assert _ask(world, _add(node_id)) == ErrorCode.NONE
         replicated(world)
     assert _ids(world) == {frozenset((1, 2, 3))}
+    assert world.leader().node_id == 1, "it need not have heard of voters before there were any"
     world.kill(1)
     world.until(world.has_leader)
     replicated(world)

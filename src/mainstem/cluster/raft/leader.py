@@ -107,7 +107,9 @@ class Leader:
                 self.voters[progress.key.node_id] = progress
             elif progress.key.node_id != replica.key.node_id:
                 self.observers[progress.key] = progress
-        self._heard &= self.voters.keys()
+        # The majority is another one now, and has not been asked for yet.
+        self._heard.clear()
+        self._check_quorum_ms = replica.now_ms + replica.settings.check_quorum_timeout_ms
 
     def followed(self, replica: "Replica", key: ReplicaKey, end_offset: int) -> None:
         """A replica asks for `end_offset`: everything before it is durable there."""
