@@ -94,7 +94,7 @@ def _cancel(facts: Facts, topic: TopicImage, partition: PartitionImage) -> Parti
     change.adding, change.removing = [], []
     if facts.allows_unclean_election(topic.name):
         change.election = Election.UNCLEAN
-    elif not change.isr and partition.isr:
+    elif not set(change.replicas) & {*change.isr, *partition.eligible_leader_replicas}:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"None of the former replicas of {topic.name}-{partition.partition} is in sync: to go back "
