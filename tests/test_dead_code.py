@@ -30,8 +30,7 @@ EXCEPTIONS = {
     "src/mainstem/broker/shared_server.py: broker_address": "fetchers dial it",
     "src/mainstem/broker/shared_server.py: on_leader_changed": "a quorum of many calls it",
     **{
-        f"src/mainstem/{path}: {name}Request": "the handlers of controller listeners name them"
-        for name in ("ControllerRegistration", "UnregisterBroker")
+        f"src/mainstem/{path}: ControllerRegistrationRequest": "its handler names it"
         for path in (
             "broker/controller_role.py",
             "cluster/controller/controller.py",

@@ -91,11 +91,20 @@ class ControllerRole:
         )
         self._timer: asyncio.TimerHandle | None = None
         self._probes: set[asyncio.Task[None]] = set()
+        self._was_active = self.is_active
+        server.quorum.subscribe(self._leader_changed)
         self._set_timer()
 
     @property
     def is_active(self) -> bool:
-        return self._log.quorum.leader_id == self._server.node_id
+        return self._server.quorum.is_active
+
+    def _leader_changed(self) -> None:
+        """Whoever begins to decide knows only what is on record."""
+        if self.is_active and not self._was_active:
+            self._controller.activate(self._now_ms())
+        self._was_active = self.is_active
+        self._set_timer()
 
     def _reconfigured(self, _image: MetadataImage) -> None:
         self._controller.config = self._configuration.current
@@ -231,7 +240,7 @@ class ControllerRole:
         return self._server.clock.steady_ms()
 
     def _set_timer(self, pause_s: float = 0.0) -> None:
-        deadline_ms = self._controller.deadline_ms()
+        deadline_ms = self._controller.deadline_ms() if self.is_active else None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,5 +1,5 @@
-"""ListPartitionReassignments (key 46), version 0: moves of partitions to other brokers, of which a cluster of
-one broker never has any.
+"""ListPartitionReassignments (key 46), version 0: the moves of partitions to other brokers that are under way
+(KIP-455).
 """
 
 from typing import Final
@@ -16,10 +16,10 @@ from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 API: Final = Api("broker", "controller", forwarded=True)
 
 
-def handle(
+async def handle(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     if not ctx.authorize(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListPartitionReassignmentsResponse(error_code=code, error_message=code.message)
-    return ListPartitionReassignmentsResponse(error_message=None)
+    return await ctx.controller.list_partition_reassignments(request)
