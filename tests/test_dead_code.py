@@ -20,15 +20,12 @@ CALLED = {
     r".*: __\w+__": "Python reads them",
 }
 EXCEPTIONS = {
-    "src/mainstem/cluster/raft/effects.py: from_offset": "the driver of the quorum reads the log there",
-    "src/mainstem/cluster/raft/history.py: kraft_version_at": "the driver of the quorum writes snapshots",
-    "src/mainstem/cluster/raft/history.py: voters_at": "the driver of the quorum writes snapshots",
+    "src/mainstem/broker/quorum/driver.py: upgrade_kraft_version": "the controller will ask for it",
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
     "src/mainstem/replication/leader_state.py: propose_isr": "followers change the set by it",
     "src/mainstem/broker/network/network.py: when_closed": "heartbeats of brokers come by it",
     "src/mainstem/broker/shared_server.py: broker_address": "fetchers dial it",
-    "src/mainstem/broker/shared_server.py: on_leader_changed": "a quorum of many calls it",
     **{
         f"src/mainstem/{path}: ControllerRegistrationRequest": "its handler names it"
         for path in (

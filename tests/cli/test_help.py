@@ -18,6 +18,7 @@ COMMANDS = [
     *(("groups", name) for name in ("reset-offsets", "delete-offsets", "delete")),
     *(("transactions", name) for name in ("list", "describe", "describe-producers")),
     *(("transactions", name) for name in ("find-hanging", "abort", "fence")),
+    *(("storage", name) for name in ("format", "info", "random-uuid")),
 ]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from mainstem.cluster.controller.controller import Controller
 from mainstem.cluster.controller.probes import Probe
 from mainstem.cluster.delta import MetadataDelta
-from mainstem.cluster.features import SUPPORTED_FEATURES, bootstrap_records
+from mainstem.cluster.features import SUPPORTED_FEATURES
 from mainstem.cluster.image import MetadataImage, PartitionImage
 from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
+from mainstem.cluster.releases import bootstrap_records
 from mainstem.config import BrokerConfig
 from mainstem.protocol.apis.k19_create_topics import (
     CreatableReplicaAssignment,

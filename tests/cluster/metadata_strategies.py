@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from mainstem.cluster.controller.facts import Facts
 from mainstem.cluster.controller.partition_index import PartitionIndex
 from mainstem.cluster.controller.registration import register_broker
-from mainstem.cluster.features import bootstrap_records
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import (
     AccessControlEntryRecord,
@@ -24,6 +23,7 @@ from mainstem.cluster.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
+from mainstem.cluster.releases import bootstrap_records
 from mainstem.config import BrokerConfig
 from tests.cluster.cluster_model import apply, registration
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainstem.cluster.batches import metadata_batches, read_batches
+from mainstem.cluster.batches import control_records, metadata_batches, read_batches
+from mainstem.cluster.raft.control_records import (
+    ControlRecord,
+    KRaftVersionRecord,
+    VoterEntry,
+    VotersRecord,
+    control_batch,
+)
 from mainstem.cluster.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -60,3 +67,17 @@ def test_torn_or_damaged_batches_are_a_protocol_error(data: st.DataObject) -> No
     whole[data.draw(st.integers(17, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
     with pytest.raises(ProtocolError):
         list(read_batches(whole))
+
+
+def test_control_records_are_found_among_others_without_reading_those() -> None:
+    data, end_offset = metadata_batches(
+        topics(3), base_offset=7, epoch=4, timestamp_ms=9, metadata_version=30
+    )
+    data[-1] ^= 1  # nobody looks
+    said: list[ControlRecord] = [KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=[VoterEntry(1)])]
+    data += control_batch(said, base_offset=end_offset, epoch=4, timestamp_ms=9)
+    assert list(control_records(data)) == [(10, said[0]), (11, said[1])]
+    with pytest.raises(ProtocolError):
+        list(control_records(data[:-1] + b"\xff"))
+    with pytest.raises(ProtocolError):
+        list(control_records(data[:-1]))

@@ -1,8 +1,10 @@
 """Everything but topics as records change it, and what a delta says it changed."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mainstem.cluster.delta import MetadataDelta
+from mainstem.cluster.delta import MetadataChanges, MetadataDelta
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import (
     AccessControlEntryRecord,
@@ -31,6 +33,7 @@ from mainstem.cluster.records import (
 from mainstem.cluster.topics_delta import ReplayError
 from mainstem.protocol.resources import ConfigResourceType
 from tests.cluster.cluster_model import apply, cluster_of
+from tests.cluster.metadata_strategies import histories
 
 ID = b"\x11" * 16
 
@@ -168,3 +171,29 @@ def test_a_delta_tells_what_it_changed() -> None:
     assert [topic.name for topic in changes.removed_topics] == ["gone"]
     assert changes.configs == {(4, "")}
     assert changes.brokers == {1}
+
+
+@given(histories(), st.integers(0, 30))
+def test_the_changes_between_two_images_are_those_of_the_records_between_them(
+    history: list[list[MetadataRecord]], count: int
+) -> None:
+    """Some that were undone again, or changed nothing, the records name besides."""
+    image = MetadataImage()
+    for change in history[:count]:
+        image = apply(image, change)
+    delta = MetadataDelta(image)
+    for change in history[count:]:
+        delta.replay_all(change)
+    after = delta.build(image.offset + 1, 1, 1)
+    named, found = delta.changes(after), MetadataChanges.between(image, after)
+    assert {topic.topic_id for topic in found.topics} <= {topic.topic_id for topic in named.topics}
+    assert set(found.removed_topics) == set(named.removed_topics)
+    assert found.configs <= named.configs
+    assert found.brokers <= named.brokers
+    for topic in (*named.topics, *(topic for topic in after.topics_by_id.values())):
+        is_other = image.topics_by_id.get(topic.topic_id) != topic
+        assert is_other == (topic in found.topics)
+    for broker_id in named.brokers - found.brokers:
+        assert image.brokers.get(broker_id) == after.brokers.get(broker_id)
+    for key in named.configs - found.configs:
+        assert image.configs.get(key) == after.configs.get(key)

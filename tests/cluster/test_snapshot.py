@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainstem.cluster.batches import read_batches
-from mainstem.cluster.features import bootstrap_records
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import VoterEntry, VotersRecord
 from mainstem.cluster.records import MetadataRecord, ProducerIdsRecord
+from mainstem.cluster.releases import bootstrap_records
 from mainstem.cluster.snapshot import (
     SnapshotId,
     bootstrap_batches,
+    read_bootstrap,
     read_snapshot,
     snapshot_batches,
     snapshot_id,
@@ -82,7 +83,7 @@ def test_offsets_inside_a_snapshot_count_from_zero_without_a_gap() -> None:
 
 
 def test_the_bootstrap_file_holds_the_first_records() -> None:
-    data = b"".join(bootstrap_batches(bootstrap_records(), 5))
+    data = b"".join(bootstrap_batches(bootstrap_records(), 30, 5))
     assert read_snapshot(data, SnapshotId(0, 0), "").image.features == {
         "group.version": 1,
         "metadata.version": 30,
@@ -120,3 +121,10 @@ def test_a_snapshot_needs_its_header_first_and_its_footer_last(part: str) -> Non
 def test_producer_ids_are_in_a_snapshot_only_once_there_are_any() -> None:
     image = apply(cluster_of((1,)), [ProducerIdsRecord(1, 2, 3000)])
     assert read_snapshot(snapshot_of(image), snapshot_id(image), "").image.next_producer_id == 3000
+
+
+def test_the_first_records_are_read_again() -> None:
+    data = b"".join(bootstrap_batches(bootstrap_records(), 30, 5))
+    assert read_bootstrap(data) == bootstrap_records()
+    with pytest.raises(ProtocolError):
+        read_bootstrap(data[:-1])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.broker.metadata.log import MetadataLog
+from mainstem.broker.metadata.opening import open_metadata_log
 from mainstem.cluster.controller.controller import Controller
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.replay import Replayer
@@ -46,7 +47,7 @@ def kinds(path: Path) -> list[str]:
 
 
 def open_log(directory: Path) -> MetadataLog:
-    return MetadataLog.open(
+    return open_metadata_log(
         directory,
         node_id=1,
         directory_id=random_uuid(),

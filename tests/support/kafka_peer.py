@@ -171,6 +171,14 @@ def _start_kafka(
     return KafkaPeer(f"127.0.0.1:{broker_port}", str(folder / "data"))
 
 
+def start_kafka_node(name: str, properties: Path) -> None:
+    """Any node of Apache Kafka, for one test, whose directories are formatted; `end_guarded` ends it before
+    the session does. What it says is in `kafka.log` beside the file.
+    """
+    log = properties.with_name("kafka.log")
+    start_guarded(name, [java(), *_BROKER_FLAGS, "-cp", f"{JARS}/*", "kafka.Kafka", str(properties)], log)
+
+
 def _answers_metadata(port: int) -> bool:
     """Whether the broker names at least one broker (itself) to a Metadata v1 request with no topics."""
     request = struct.pack(">hhihi", 3, 1, 1, -1, 0)

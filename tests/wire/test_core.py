@@ -192,6 +192,8 @@ def test_a_broker_of_old_times_is_asked_in_version_0() -> None:
     assert core.version_of(11) is None
     assert asked([core.request(MetadataRequest(topics=[]), 0.0, 1.0)]) == (3, 5)
     assert asked([core.request(MetadataRequest(topics=[]), 0.0, 1.0, version_max=1)]) == (3, 1)
+    with pytest.raises(NotServed, match="does not serve Metadata"):
+        core.request(MetadataRequest(topics=[]), 0.0, 1.0, version_min=99)
     with pytest.raises(NotServed, match="does not serve JoinGroup"):
         core.request(JoinGroupRequest(), 0.0, 1.0)
     assert not core.is_closed

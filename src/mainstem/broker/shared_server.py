@@ -10,27 +10,29 @@ import logging
 import os
 import resource
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainstem.broker.clock import Clock
 from mainstem.broker.configuration import Configuration
-from mainstem.broker.errors import StartupError
+from mainstem.broker.errors import MetadataLogError, StartupError
 from mainstem.broker.metadata.cache import MetadataCache
 from mainstem.broker.metadata.controller_client import ControllerClient
 from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
-from mainstem.broker.metadata.opening import MetadataLogError
+from mainstem.broker.metadata.opening import open_metadata_log
 from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.network.network import Network
 from mainstem.broker.network.throttle import Throttle
 from mainstem.broker.processes import Processes
+from mainstem.broker.quorum.driver import QuorumDriver
 from mainstem.broker.randomness import Randomness
 from mainstem.broker.requests.dispatch import Dispatcher
 from mainstem.broker.turns import Turns
 from mainstem.cluster.image import MetadataImage
 from mainstem.config import BrokerConfig, ConfigError, parse_listeners, topic_log_config
+from mainstem.config.quorum import quorum_settings
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.uuids import uuid_to_text
 from mainstem.security.authorizer import AllowAll, Authorizer
@@ -51,38 +53,11 @@ logger = logging.getLogger(__name__)
 _HANDLES_FOR_LOGS = 0.5  # the share of the open files limit that segments may keep; connections need the rest
 
 
-class QuorumOfOne:
-    """The metadata quorum of a node that stands alone: it leads from the start."""
-
-    def __init__(self, metadata_log: MetadataLog) -> None:
-        self._quorum = metadata_log.quorum
-
-    @property
-    def leader_id(self) -> int:
-        return self._quorum.leader_id
-
-    @property
-    def epoch(self) -> int:
-        return self._quorum.epoch
-
-    @property
-    def is_active(self) -> bool:
-        return self._quorum.leader_id == self._quorum.node_id
-
-    def leader_address(self) -> tuple[str, int] | None:
-        """Nobody needs to dial it."""
-        return None
-
-    def subscribe(self, on_leader_changed: Callable[[], None]) -> None:
-        """The leader never changes."""
-
-
 class SharedServer:
     """Made with the node; what lies on disk is there once it is opened."""
 
     dispatcher: Dispatcher
     network: Network
-    quorum: QuorumOfOne
     # How to ask the active controller, wherever it is.
     controller: ControllerClient
 
@@ -137,6 +112,10 @@ class SharedServer:
     def metadata_log(self) -> MetadataLog:
         assert self._metadata_log is not None, "the node is not started"
         return self._metadata_log
+
+    @property
+    def quorum(self) -> QuorumDriver:
+        return self.metadata_log.quorum
 
     @property
     def loader(self) -> MetadataLoader:
@@ -197,7 +176,6 @@ class SharedServer:
         self._log_manager = self._open_log_dirs()
         self._metadata_log = self._open_metadata_log()
         self._loader = MetadataLoader(self.loop, self._metadata_log)
-        self.quorum = QuorumOfOne(self._metadata_log)
         self.controller = ControllerClient(self)
 
     def _open_log_dirs(self) -> LogManager:
@@ -205,6 +183,8 @@ class SharedServer:
         _check_distinct(self.config.log_dirs())
         try:
             is_new = not any(self.files.exists(path / "meta.properties") for path in paths)
+            if is_new:
+                self._check_may_format()
             return LogManager(
                 paths,
                 node_id=self.node_id,
@@ -222,25 +202,49 @@ class SharedServer:
                 f"cannot use the data directory {paths[0]}: {error.strerror or error}"
             ) from error
 
+    def _check_may_format(self) -> None:
+        """A node that belongs to others must be told which cluster that is."""
+        settings = quorum_settings(self.config)
+        if not settings.stands_alone(parse_listeners(self.config)):
+            raise StartupError(
+                f"{self.config.log_dirs()[0]} is not formatted, and the settings of node {self.node_id} name "
+                "other controllers; run mainstem storage format --cluster-id ID --config FILE"
+            )
+
     def _open_metadata_log(self) -> MetadataLog:
         meta = self.log_manager.meta
         directory = Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0])
-        health = {log_dir.path: log_dir.health for log_dir in self.log_manager.dirs}.get(directory)
-        if health is not None and health.failure is not None:
-            raise StartupError(f"the metadata log cannot be read: {health.failure}")
+        log_dir = next((found for found in self.log_manager.dirs if found.path == directory), None)
+        if log_dir is not None and log_dir.health.failure is not None:
+            raise StartupError(f"the metadata log cannot be read: {log_dir.health.failure}")
+        if log_dir is not None and log_dir.meta is not None:
+            meta = log_dir.meta
         try:
-            return MetadataLog.open(
+            return open_metadata_log(
                 directory,
                 node_id=self.node_id,
                 directory_id=meta.directory_id,
                 cluster_id=meta.cluster_id,
                 config=self.config,
                 now_ms=self.clock.now_ms,
-                health=health,
+                steady_ms=self.clock.steady_ms,
+                voter_endpoints=[
+                    (bound.name, bound.advertised_host, bound.advertised_port)
+                    for bound in self.bound_listeners
+                    if bound.is_controller
+                ],
+                health=None if log_dir is None else log_dir.health,
                 files=self.files,
+                randomness=self.randomness,
+                on_fatal=self._quorum_failed,
             )
         except (KafkaError, MetadataLogError) as error:
             raise StartupError(str(error)) from error
+
+    def _quorum_failed(self, reason: str) -> None:
+        """Without the metadata log this node knows nothing that is sure."""
+        logger.critical("the node stops: %s", reason)
+        self.dead.set()
 
     def load_logs(self, image: MetadataImage) -> None:
         """Open the logs of the topics that the image knows; StartupError when no directory can be used."""

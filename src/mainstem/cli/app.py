@@ -132,6 +132,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "transactions": _group("transactions"),
     "pipeline": _group("pipeline"),
     "dump-log": _function("dump-log"),
+    "storage": _group("storage"),
 }
 
 

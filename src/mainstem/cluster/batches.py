@@ -6,6 +6,7 @@ does not fit into one is put between the records of a transaction.
 
 from collections.abc import Iterator, Sequence
 
+from mainstem.cluster.raft.control_records import ControlRecord, decode_control
 from mainstem.cluster.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
@@ -68,6 +69,24 @@ def data_batch(values: Sequence[bytes], *, base_offset: int, epoch: int, timesta
         base_offset=base_offset,
         leader_epoch=epoch,
     )
+
+
+def control_records(data: Buffer) -> Iterator[tuple[int, ControlRecord]]:
+    """What the quorum's control records say, each with its offset; batches of other records are passed over
+    unread. Raises ProtocolError for bytes that are not batches, or are no control records that are known.
+    """
+    pos, view = 0, memoryview(data)
+    while len(view) - pos >= HEADER_SIZE:
+        size = batch_size(view, pos)
+        if size < HEADER_SIZE or size > len(view) - pos:
+            raise ProtocolError(f"the batch at byte {pos} of {len(view)} is torn or damaged")
+        if read_header(view, pos).attributes & CONTROL_MASK:
+            for _, _, records in read_batches(view[pos : pos + size]):
+                for record in records:
+                    message = decode_control(record)
+                    if message is not None:
+                        yield record.offset, message
+        pos += size
 
 
 def _groups(values: Sequence[bytes], bytes_max: int) -> Iterator[list[bytes]]:

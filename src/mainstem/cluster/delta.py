@@ -45,6 +45,22 @@ class MetadataChanges(Struct, frozen=True):
         """From nothing to this image, for those who have seen nothing before."""
         return cls(tuple(image.topics_by_id.values()), (), frozenset(image.configs), frozenset(image.brokers))
 
+    @classmethod
+    def between(cls, before: MetadataImage, after: MetadataImage) -> "MetadataChanges":
+        """From one image to a later one, when nobody knows what came between them."""
+        return cls(
+            tuple(
+                topic
+                for topic_id, topic in after.topics_by_id.items()
+                if before.topics_by_id.get(topic_id) != topic
+            ),
+            tuple(
+                topic for topic_id, topic in before.topics_by_id.items() if topic_id not in after.topics_by_id
+            ),
+            _different(before.configs, after.configs),
+            _different(before.brokers, after.brokers),
+        )
+
     @property
     def concerns_clients(self) -> bool:
         """Whether anything is different that clients are told of, or that decides how they are served."""
@@ -54,6 +70,10 @@ class MetadataChanges(Struct, frozen=True):
     def alters_brokers(self) -> bool:
         """Whether settings of brokers are other ones."""
         return any(resource_type == ConfigResourceType.BROKER for resource_type, _ in self.configs)
+
+
+def _different(before: Mapping[_Key, object], after: Mapping[_Key, object]) -> frozenset[_Key]:
+    return frozenset(key for key in {**before, **after} if before.get(key) != after.get(key))
 
 
 class _Table(Generic[_Key, _Value]):

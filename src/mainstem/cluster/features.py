@@ -4,7 +4,6 @@ A level is raised here only when the handlers that it promises to clients are th
 """
 
 from mainstem.cluster.image import FeatureRange, MetadataImage
-from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -36,12 +35,3 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
 def metadata_version(image: MetadataImage) -> int:
     """The finalized level, at which records are written; that of a new cluster while there is none."""
     return image.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL)
-
-
-def bootstrap_records() -> list[MetadataRecord]:
-    """The first records of a new cluster; metadata.version comes before all else, as Kafka wants it."""
-    return [
-        FeatureLevelRecord(METADATA_VERSION, METADATA_VERSION_LEVEL),
-        FeatureLevelRecord(GROUP_VERSION, GROUP_VERSION_LEVEL),
-        FeatureLevelRecord(TRANSACTION_VERSION, TRANSACTION_VERSION_LEVEL),
-    ]

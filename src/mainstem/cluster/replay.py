@@ -1,13 +1,12 @@
 """Batches of the metadata log, replayed into an image.
 
 Transactions are resolved here: what stands between their records reaches the image when they end, or never.
-What the quorum's control records say is kept beside the image.
 """
 
 from mainstem.cluster.batches import read_batches
 from mainstem.cluster.delta import MetadataChanges, MetadataDelta
 from mainstem.cluster.image import MetadataImage
-from mainstem.cluster.raft.control_records import KRaftVersionRecord, VotersRecord, decode_control
+from mainstem.cluster.raft.control_records import KRaftVersionRecord, decode_control
 from mainstem.cluster.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -25,14 +24,16 @@ class Replayer:
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
-        self.kraft_version: int | None = None
-        self.voters: VotersRecord | None = None
         self._transaction: list[MetadataRecord] | None = None
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction was begun and not ended: its author crashed, and it must be aborted."""
         return self._transaction is not None
+
+    def end_transaction(self) -> None:
+        """It was aborted by a record that is not replayed here."""
+        self._transaction = None
 
     def replay(self, data: Buffer) -> MetadataChanges:
         """Replay whole batches; what they change. ProtocolError or ReplayError when that is not possible."""
@@ -54,10 +55,7 @@ class Replayer:
     def _control(self, delta: MetadataDelta, record: Record) -> None:
         message = decode_control(record)
         if isinstance(message, KRaftVersionRecord):
-            self.kraft_version = message.k_raft_version
             delta.set_kraft_version(message.k_raft_version)
-        elif isinstance(message, VotersRecord):
-            self.voters = message
 
     def _record(self, delta: MetadataDelta, record: MetadataRecord) -> None:
         kind = type(record)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mainstem.cluster.batches import data_batch, read_batches
 from mainstem.cluster.delta import MetadataDelta
-from mainstem.cluster.features import METADATA_VERSION_LEVEL, metadata_version
+from mainstem.cluster.features import metadata_version
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import (
     ControlRecord,
@@ -77,9 +77,21 @@ def snapshot_batches(
     )
 
 
-def bootstrap_batches(records: list[MetadataRecord], now_ms: int) -> Iterator[bytearray]:
-    """What Kafka's format step leaves beside the metadata log: the first records of a new cluster."""
-    return _file_batches(0, [], iter(records), 0, now_ms, METADATA_VERSION_LEVEL)
+def bootstrap_batches(records: list[MetadataRecord], level: int, now_ms: int) -> Iterator[bytearray]:
+    """What Kafka's format step leaves beside the metadata log: the first records of a new cluster, at their
+    level of metadata.version.
+    """
+    return _file_batches(0, [], iter(records), 0, now_ms, level)
+
+
+def read_bootstrap(data: Buffer) -> list[MetadataRecord]:
+    """The records in such a file; ProtocolError when it is not sound."""
+    return [
+        decode_record(record.value or b"")
+        for _, is_control, records in read_batches(data)
+        for record in records
+        if not is_control
+    ]
 
 
 def _file_batches(

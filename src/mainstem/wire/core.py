@@ -148,17 +148,18 @@ class ConnectionCore:
         now: float,
         timeout_s: float,
         *,
+        version_min: int = 0,
         version_max: int | None = None,
         answered: bool = True,
     ) -> Send:
-        """A request in the newest version that both sides know, and in `version_max` at most. `NotServed`
-        where there is none. The answer has to be there in this time.
+        """A request in the newest version that both sides know, from `version_min` to `version_max`.
+        `NotServed` where there is none. The answer has to be there in this time.
         """
         api_key = request.SCHEMA.api_key
         version = self.version_of(api_key)
         if version is not None and version_max is not None:
             version = min(version, version_max)
-        if version is None or version < self.served[api_key][0]:
+        if version is None or version < max(version_min, self.served[api_key][0]):
             raise NotServed(self.address, registry.API_KEYS[api_key].name)
         return self._encode(request, version, now, timeout_s, answered)
 

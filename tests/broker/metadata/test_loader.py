@@ -8,6 +8,7 @@ import pytest
 
 from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
+from mainstem.broker.metadata.opening import open_metadata_log
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import MetadataRecord, TopicRecord
@@ -20,7 +21,7 @@ DIRECTORY_ID = b"\x33" * 16
 
 
 def open_log(directory: Path, files: Files | None = None) -> MetadataLog:
-    return MetadataLog.open(
+    return open_metadata_log(
         directory,
         node_id=1,
         directory_id=b"\x33" * 16,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.broker.errors import MetadataLogError
 from mainstem.broker.metadata.log import MetadataLog
-from mainstem.broker.metadata.opening import MetadataLogError
+from mainstem.broker.metadata.opening import open_metadata_log
 from mainstem.cluster.batches import read_batches
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.image import MetadataImage
@@ -55,7 +56,7 @@ def open_log(
     endpoints: Iterable[tuple[str, str, int]] = (),
     files: Files | None = None,
 ) -> MetadataLog:
-    return MetadataLog.open(
+    return open_metadata_log(
         directory,
         node_id=1,
         directory_id=DIRECTORY_ID,

@@ -7,11 +7,12 @@ current leader in errors (KIP-951), v17 directory id (KIP-853), v18 high waterma
 which transactions in it were aborted. Not there yet: fetches by followers, which need replication.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from mainstem.broker.apis import Api
 from mainstem.broker.logs.partition import Partition
 from mainstem.broker.network.connection import PARKED, Parked
+from mainstem.broker.quorum.asking import ask_quorum
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.current_leader import NAMES_LEADER, current_leader
 from mainstem.broker.requests.fetch_session import (
@@ -39,7 +40,9 @@ API: Final = Api("broker", "controller")
 _TOPIC_IDS_SINCE: Final = 13
 
 
-def handle(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Parked:
+def handle(ctx: RequestContext, request: FetchRequest) -> Any | Parked:
+    if ctx.connection.listener.is_controller:  # there is the metadata log, and nothing else
+        return ask_quorum(ctx, request, Operation.CLUSTER_ACTION, FetchResponse)
     broker = ctx.broker
     state = request.replica_state
     replica_id = request.replica_id if state is None else state.replica_id

@@ -51,9 +51,11 @@ class MetadataLoader:
         return self._applied_offset
 
     async def begin(self, publishers: Sequence[MetadataPublisher]) -> None:
-        """Tell the publishers, in this order, of everything that there is, and then of every change. Raises
-        what a publisher raises: a node that cannot begin must not look as if it had.
+        """Tell the publishers, in this order, of everything that there is, and then of every change: once the
+        quorum has said how much is committed. Raises what a publisher raises: a node that cannot begin must
+        not look as if it had.
         """
+        await self._log.ready()
         while self._task is not None:
             await asyncio.wait([self._task])
         self._publishers = tuple(publishers)

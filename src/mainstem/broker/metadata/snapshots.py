@@ -12,6 +12,7 @@ from pathlib import Path
 from mainstem.cluster.snapshot import SUFFIX, Snapshot, SnapshotId, read_snapshot
 from mainstem.cluster.topics_delta import ReplayError
 from mainstem.protocol.errors import ProtocolError
+from mainstem.protocol.primitives import Buffer
 from mainstem.storage.files.checkpoints import read_file, sync_path, write_all
 from mainstem.storage.files.deletion import remove_if_there
 from mainstem.storage.files.files import Files
@@ -30,7 +31,7 @@ class SnapshotWriter:
         self._partial = path.with_name(path.name.removesuffix(SUFFIX) + _PARTIAL_SUFFIX)
         self._fd = files.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
 
-    def write(self, batch: bytearray) -> None:
+    def write(self, batch: Buffer) -> None:
         write_all(self._files, self._fd, batch)
 
     def finish(self) -> None:
@@ -80,12 +81,14 @@ class SnapshotStore:
         """The newest snapshot that can be read; one that cannot is passed over with an error line."""
         for identity in reversed(self.ids()):
             try:
-                return identity, read_snapshot(
-                    read_file(self._files, self.path(identity)), identity, cluster_id
-                )
+                return identity, self.read(identity, cluster_id)
             except (OSError, ProtocolError, ReplayError) as error:
                 logger.error("metadata snapshot %s cannot be used: %s", self.path(identity), error)
         return None
+
+    def read(self, identity: SnapshotId, cluster_id: str) -> Snapshot:
+        """What is in one; OSError, ProtocolError or ReplayError when it cannot be used."""
+        return read_snapshot(read_file(self._files, self.path(identity)), identity, cluster_id)
 
     def writer(self, identity: SnapshotId) -> SnapshotWriter:
         """For a new one."""

@@ -46,6 +46,7 @@ class _Asked:
     on_answer: OnAnswer
     asked_at: float
     timeout_s: float
+    version_min: int
     version_max: int | None
 
     @property
@@ -94,11 +95,17 @@ class PeerConnection:
     # ---- what the node asks
 
     def request(
-        self, request: Any, on_answer: OnAnswer, *, timeout_s: float, version_max: int | None = None
+        self,
+        request: Any,
+        on_answer: OnAnswer,
+        *,
+        timeout_s: float,
+        version_min: int = 0,
+        version_max: int | None = None,
     ) -> None:
-        """Send a request in the newest version that both sides know, and in `version_max` at most."""
+        """Send a request in the newest version that both sides know, from `version_min` to `version_max`."""
         now = self._loop.time()
-        asked = _Asked(request, on_answer, now, timeout_s, version_max)
+        asked = _Asked(request, on_answer, now, timeout_s, version_min, version_max)
         if self._state is _State.CLOSED:
             self._loop.call_soon(on_answer, self._closed())
             return
@@ -196,7 +203,11 @@ class PeerConnection:
         assert self._core is not None
         try:
             effect = self._core.request(
-                asked.request, asked.asked_at, asked.timeout_s, version_max=asked.version_max
+                asked.request,
+                asked.asked_at,
+                asked.timeout_s,
+                version_min=asked.version_min,
+                version_max=asked.version_max,
             )
         except NotServed as error:
             self._loop.call_soon(asked.on_answer, error)

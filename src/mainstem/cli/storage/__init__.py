@@ -1,0 +1,1 @@
+"""`mainstem storage`: a node's directories before its first start."""
