@@ -12,7 +12,7 @@ pytestmark = pytest.mark.peer
 CLUSTER = "Zm9ybWF0dGVkLWNsdXN0ZQ"
 VOTERS = ",".join(f"{number}@127.0.0.1:{9090 + number}:{number}AAAAAAAAAAAAAAAAAAAAA" for number in (1, 2, 3))
 # What Mainstem does not have yet.
-OF_KAFKA = ("share.version=0", "streams.version=0", "eligible.leader.replicas.version=0")
+OF_KAFKA = ("share.version=0", "streams.version=0")
 
 
 def node(folder: Path) -> Path:

@@ -7,6 +7,7 @@ far as this version of Mainstem supports them.
 from collections.abc import Mapping
 
 from mainstem.cluster.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
     GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -28,7 +29,7 @@ _LEVELS = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
 _BEGINS_WITH = {
     GROUP_VERSION: ((_LEVELS["4.0-IV0"], 1),),
     TRANSACTION_VERSION: ((_LEVELS["4.0-IV2"], 2),),
-    "eligible.leader.replicas.version": ((_LEVELS["4.1-IV0"], 1),),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: ((_LEVELS["4.1-IV0"], 1),),
 }
 
 
@@ -56,11 +57,18 @@ def first_levels(metadata_version: int = METADATA_VERSION_LEVEL) -> dict[str, in
     return levels
 
 
+def standalone_levels() -> dict[str, int]:
+    """Those of a node that formats itself: on one node there are no other replicas to be eligible."""
+    levels = first_levels()
+    levels.pop(ELIGIBLE_LEADER_REPLICAS_VERSION, None)
+    return levels
+
+
 def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[MetadataRecord]:
-    """The first records of a new cluster with these levels; metadata.version comes before all else, as Kafka
-    wants it.
+    """The first records of a new cluster with these levels, by default as a node that formats itself has
+    them; metadata.version comes before all else, as Kafka wants it.
     """
-    found = dict(first_levels() if levels is None else levels)
+    found = dict(standalone_levels() if levels is None else levels)
     records: list[MetadataRecord] = [FeatureLevelRecord(METADATA_VERSION, found.pop(METADATA_VERSION))]
     # The quorum's own level stands in its control records.
     records += (FeatureLevelRecord(name, found[name]) for name in sorted(found) if name != KRAFT_VERSION)

@@ -113,6 +113,8 @@ def test_features_that_are_not_supported_are_left_out(tmp_path: Path) -> None:
     write_first_records(RealFiles(), tmp_path, levels, 5)
     log = open_log(tmp_path)
     assert log.image.features == first_levels() | {"kraft.version": 1}
+    # As Apache Kafka does where eligible leader replicas count from the beginning.
+    assert log.image.config(4, "") == {"min.insync.replicas": "1"}
     log.close()
 
 

@@ -23,7 +23,7 @@ from tests.broker.harness import API_VERSIONS, Client, ConnectionClosedError, co
 PRODUCE, FETCH, METADATA = 0, 1, 3
 ON_BROKERS = {
     0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35,
-    37, 42, 43, 44, 45, 46, 47, 57, 60, 61, 64, 65, 66, 68, 69, 74, 75,
+    37, 42, 43, 44, 45, 46, 47, 55, 57, 60, 61, 64, 65, 66, 68, 69, 74, 75, 80, 81,
 }  # fmt: skip
 # What Apache Kafka 4.3 has on the listeners of controllers, and what of it brokers do not have.
 CONTROLLERS_OF_KAFKA = {
@@ -32,7 +32,7 @@ CONTROLLERS_OF_KAFKA = {
 }  # fmt: skip
 ONLY_CONTROLLERS_OF_KAFKA = {52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
 ON_CONTROLLERS = CONTROLLERS_OF_KAFKA & set(MODULES)
-FORWARDED = {19, 20, 33, 37, 43, 44, 45, 46, 57, 64}
+FORWARDED = {19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81}
 
 
 async def advertised(client: Client) -> dict[int, tuple[int, int]]:

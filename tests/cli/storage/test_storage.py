@@ -102,6 +102,10 @@ def test_the_release_says_the_first_features(tmp_path: Path) -> None:
     other.mkdir()
     format_node(node(other), "-s", "-f", "metadata.version=25", "-f", "transaction.version=0")
     assert first_levels(other / "a") == {"metadata.version": 25, "group.version": 1}
+    newest = tmp_path / "newest"
+    newest.mkdir()
+    format_node(node(newest), "-s")
+    assert first_levels(newest / "a")["eligible.leader.replicas.version"] == 1
 
 
 @pytest.mark.parametrize(

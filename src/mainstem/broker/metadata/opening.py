@@ -25,7 +25,11 @@ from mainstem.broker.quorum.driver import QuorumDriver
 from mainstem.broker.quorum.quorum_log import QuorumLog
 from mainstem.broker.randomness import Randomness
 from mainstem.cluster.batches import control_records
-from mainstem.cluster.features import KRAFT_VERSION_LEVEL, SUPPORTED_FEATURES
+from mainstem.cluster.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION_LEVEL,
+    SUPPORTED_FEATURES,
+)
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import (
     KRaftVersionFeature,
@@ -38,14 +42,15 @@ from mainstem.cluster.raft.quorum_state import QUORUM_STATE_FILE, QuorumState, d
 from mainstem.cluster.raft.raft import Identity, Raft
 from mainstem.cluster.raft.settings import RaftSettings
 from mainstem.cluster.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from mainstem.cluster.records import FeatureLevelRecord, MetadataRecord
-from mainstem.cluster.releases import bootstrap_records, first_levels
+from mainstem.cluster.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
+from mainstem.cluster.releases import bootstrap_records, standalone_levels
 from mainstem.cluster.replay import Replayer
 from mainstem.cluster.snapshot import BOOTSTRAP_FILE, Snapshot, SnapshotId, read_bootstrap
 from mainstem.cluster.topic_names import CLUSTER_METADATA_TOPIC
 from mainstem.config import BrokerConfig, LogConfig, parse_listeners
 from mainstem.config.quorum import QuorumSettings, quorum_settings
 from mainstem.protocol.errors import KafkaError, ProtocolError
+from mainstem.protocol.resources import ConfigResourceType
 from mainstem.protocol.uuids import ONE_UUID
 from mainstem.storage.environment import DirectoryHealth, LogEnvironment
 from mainstem.storage.files.checkpoints import read_file
@@ -60,6 +65,7 @@ logger = logging.getLogger(__name__)
 
 _READ_BYTES_MAX = 8 * 1024 * 1024
 _OPEN_FILES_MAX = 8
+_MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class _Member(Struct, frozen=True):
@@ -185,7 +191,7 @@ def _assemble(
         SnapshotTaking(loaded.log, config, outside.now_ms),
         cluster_id=member.cluster_id,
         now_ms=outside.now_ms,
-        first_records=lambda: _first_records(outside.files, directory),
+        first_records=lambda: _first_records(outside.files, directory, config),
     )
     raft_settings = _raft_settings(config)
     identity = Identity(
@@ -244,12 +250,14 @@ def _format_if_new(files: Files, directory: Path, folder: Path, voters: VotersRe
     if any(name.endswith((".log", ".checkpoint")) for name in files.listdir(folder)):
         return
     if not files.exists(directory / BOOTSTRAP_FILE):
-        write_first_records(files, directory, first_levels(), now_ms)
+        write_first_records(files, directory, standalone_levels(), now_ms)
     write_first_snapshot(files, folder, voters, now_ms)
 
 
-def _first_records(files: Files, directory: Path) -> list[MetadataRecord]:
-    """What the format step left for the first controller, as far as this version supports it."""
+def _first_records(files: Files, directory: Path, config: BrokerConfig) -> list[MetadataRecord]:
+    """What the format step left for the first controller, as far as this version supports it. Where eligible
+    leader replicas count, all nodes must have one mind about how many make a quorum of a partition.
+    """
     try:
         found = read_bootstrap(read_file(files, directory / BOOTSTRAP_FILE))
     except FileNotFoundError:
@@ -268,6 +276,9 @@ def _first_records(files: Files, directory: Path) -> list[MetadataRecord]:
                     continue
                 record = FeatureLevelRecord(record.name, supported.last)
         records.append(record)
+    if FeatureLevelRecord(ELIGIBLE_LEADER_REPLICAS_VERSION, 1) in records:
+        replicas = config.get(_MIN_INSYNC_REPLICAS)
+        records.append(ConfigRecord(ConfigResourceType.BROKER, "", _MIN_INSYNC_REPLICAS, str(replicas)))
     return records
 
 
