@@ -20,7 +20,6 @@ from tests.broker.harness import (
     elect,
     eventually,
     unique_name,
-    with_follower,
     without_follower,
 )
 from tests.broker.transactional import Producer, committed_values
@@ -32,10 +31,15 @@ TRANSACTION_STATE = "__transaction_state"
 SAME_LEADER_AND_EPOCH = -2
 
 
-async def waiting(run: Run, **values: str) -> Any:
+async def with_follower(broker: InProcessBroker, topic: str, index: int = 0) -> None:
+    """Another replica is in sync, and nobody has heard of it: nothing is committed any more."""
+    await elect(broker, topic, index, SAME_LEADER_AND_EPOCH, replicas=[1, 2], isr=[1, 2])
+
+
+async def waiting(broker: InProcessBroker, run: Run, **values: str) -> Any:
     """Registers that are set, and whose answer waits for a replica."""
     before = run.partition.log.log_end_offset
-    with_follower(run.partition)
+    await with_follower(broker, run.topic)
     answer = run.put(**values)
     await eventually(lambda: run.partition.log.log_end_offset > before)
     assert answer.answer is None
@@ -69,8 +73,8 @@ async def test_an_answer_of_one_epoch_is_not_given_in_the_next(
     broker: InProcessBroker, client: Client
 ) -> None:
     run = await run_of(broker, client)
-    answers = [await waiting(run, a="1"), run.get("a")]
-    await elect(broker, run.topic)  # what they wait for is committed at the same time
+    answers = [await waiting(broker, run, a="1"), run.get("a")]
+    await elect(broker, run.topic, isr=[1])  # what they wait for is committed at the same time
     assert [answer.answer for answer in answers] == [ErrorCode.NOT_COORDINATOR] * 2
     await reloaded(run)
     assert await answered(run.get("a")) == [b"1"]
@@ -80,7 +84,7 @@ async def test_answers_fail_before_another_leader_can_cut_anything_off(
     broker: InProcessBroker, client: Client
 ) -> None:
     run = await run_of(broker, client)
-    answers = [await waiting(run, a="1"), run.get("a")]
+    answers = [await waiting(broker, run, a="1"), run.get("a")]
     partition = run.partition
     without_follower(broker, partition, leader=2, leader_epoch=1)
     assert [answer.answer for answer in answers] == [ErrorCode.NOT_COORDINATOR] * 2
@@ -117,10 +121,10 @@ async def test_an_answer_whose_records_are_not_committed_in_time_says_so_and_the
 ) -> None:
     topic = await create_topic(client)
     run = Run(broker, topic.name, lambda: 20)
-    first = await waiting(run, a="1")
+    first = await waiting(broker, run, a="1")
     assert await answered(first) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     read = run.get("a")
-    without_follower(broker, run.partition)
+    await elect(broker, run.topic, leader=SAME_LEADER_AND_EPOCH, isr=[1])
     assert await answered(read, run.put(a="2")) == [b"1", b"1"]
     assert first.answer == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -226,11 +230,11 @@ async def test_a_decision_whose_answer_was_lost_with_the_epoch_holds(
     assert await producer.add(topic, 0) == [0]
     assert await producer.send(topic, b"v", version=11) == 0
     end_offset = coordinator.log.log_end_offset
-    with_follower(coordinator)
+    await with_follower(broker, TRANSACTION_STATE, coordinator.index)
     ending = asyncio.ensure_future(producer.end(commit, OLDER_PROTOCOL))
     await eventually(lambda: coordinator.log.log_end_offset > end_offset)
     assert not ending.done()
-    await elect(broker, TRANSACTION_STATE, coordinator.index)
+    await elect(broker, TRANSACTION_STATE, coordinator.index, isr=[1])
     assert await ending == ErrorCode.NOT_COORDINATOR
     wanted = "CompleteCommit" if commit else "CompleteAbort"
     while (await producer.describe()).transaction_state != wanted:
