@@ -11,7 +11,6 @@ import pytest
 
 from mainstem.broker.coordination import shell
 from mainstem.broker.coordination.loading import _Replayer
-from mainstem.broker.coordination.marker_sender import MarkerSender
 from mainstem.broker.coordination.pending_replies import PendingReplies, give
 from mainstem.broker.coordination.remote_markers import RemoteMarkers
 from mainstem.broker.coordination.transactions import TransactionCoordinators
@@ -195,7 +194,6 @@ def _nothing(*arguments: Any) -> None:
             PendingReplies, "deliver", _deliver_at_once, "forgotten|taken back|other offset|told wrongly"
         ),
         Breakage(TransactionCoordinators, "decide_anywhere", _say_yes, "hanging|told wrongly|torn|other"),
-        Breakage(MarkerSender, "try_again", _nothing, "hanging"),
         Breakage(RemoteMarkers, "_answer", _nothing, "hanging"),
         Breakage(Completion, "loaded", _nothing, "hanging"),
     ],
