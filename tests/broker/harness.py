@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from msgspec.structs import replace
 
 from mainstem.broker.network.connection import Connection
+from mainstem.cluster.image import PartitionImage
 from mainstem.cluster.records import PartitionChangeRecord
 from mainstem.protocol import codec, registry
 from mainstem.protocol.apis.k00_produce import (
@@ -281,13 +282,18 @@ async def elect(broker: InProcessBroker, topic: str, index: int = 0, leader: int
     await server.loader.applied(server.metadata_log.append([change]).offset)
 
 
+_epochs = itertools.count(1_000)  # of partitions, above all that the metadata of a test gets to
+
+
 def with_follower(partition: Any) -> None:
-    """Another replica is about to be in sync, and nobody has heard of it: nothing is committed any more."""
-    partition.role.propose_isr((1, 2))
+    """Another replica is in sync, and nobody has heard of it: nothing is committed any more."""
+    partition.take_role(
+        PartitionImage(partition.index, 1, partition.leader_epoch, next(_epochs), (1, 2), (1, 2))
+    )
 
 
 def without_follower(broker: InProcessBroker, partition: Any, **changes: Any) -> None:
-    """The controller has refused it; `changes` are what it has decided besides."""
+    """The controller has removed it; `changes` are what it has decided besides."""
     part = broker.node.image.partition(partition.topic, partition.index)
     assert part is not None
-    partition.take_role(replace(part, **changes))
+    partition.take_role(replace(part, partition_epoch=next(_epochs), **changes))

@@ -27,11 +27,12 @@ from mainstem.protocol import codec
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import TopicPartition
 from mainstem.records.batch import iter_headers
-from mainstem.replication.leader_state import LeaderState
+from mainstem.replication.leader_state import LeaderState, Proposal
 from mainstem.replication.roles import Follower
 from mainstem.storage.environment import LogEnvironment
 from mainstem.storage.log import Log
 from mainstem.wire.errors import ConnectionLost
+from tests.broker.logs import partition_host
 from tests.sim.seeds import Violation
 from tests.storage.memory_files import MemoryFiles
 
@@ -74,15 +75,31 @@ class Clock:
         return int(self._loop.time() * 1e9)
 
 
+class Host(partition_host.Host):
+    """The controller adds who has caught up to those in sync by itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(lag_ms_max=0)
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        partition.isr_refused(proposal)
+
+
 class Replicas:
     """The partitions of one broker."""
 
     def __init__(self, broker: "SimulatedBroker") -> None:
+        host = Host(broker.clock)
         self._partitions = {
             place: Partition(
                 *_named(place),
                 log,
                 broker.world.loop,
+                host,
                 node_id=broker.node_id,
                 high_watermark=broker.high_watermarks.get(place, 0),
             )
@@ -230,8 +247,7 @@ class SimulatedBroker:
         partition.high_watermark = max(
             partition.high_watermark, min(led.high_watermark, partition.log.log_end_offset)
         )
-        led.role.replica_end_offsets[self.node_id] = partition.log.log_end_offset
-        led._committed_to(led.role, led.role.committed_end_offset())
+        led.fetched_by(self.node_id, -1, partition.log.log_end_offset, partition.log.log_start_offset, now_ms)
         self.world.caught_up(place, led, self)
 
     # ---- requests

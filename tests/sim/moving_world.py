@@ -134,7 +134,7 @@ class World:
 
     def _part(self, topic: str, index: int) -> PartitionImage:
         led = self.parts[topic, index]
-        return PartitionImage(index, led.leader, led.leader_epoch, 0, BROKERS, led.isr)
+        return PartitionImage(index, led.leader, led.leader_epoch, self._offset, BROKERS, led.isr)
 
     def decided(self) -> None:
         self._renew_image()

@@ -60,7 +60,7 @@ class _Folder:
         self.durable = dict(self.entries)
 
     def lose_power(self, random: Random) -> None:
-        for name in self.entries.keys() | self.durable.keys():
+        for name in sorted(self.entries.keys() | self.durable.keys()):
             old, new = self.durable.get(name), self.entries.get(name)
             kept = new if old is new or random.random() < 0.5 else old
             if kept is None:

@@ -61,14 +61,28 @@ def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch(tmp_path: Path) -> N
     assert copy.append_as_follower(bytearray(), NOW_MS).last_offset == copy.log_end_offset - 1
 
 
-def test_damage_anywhere_refuses_everything(tmp_path: Path) -> None:
+def test_what_is_before_a_damaged_batch_is_taken_and_the_damaged_one_refused(tmp_path: Path) -> None:
     source, copy = leader(tmp_path), open_log(tmp_path / "follower")
     data = leader_bytes(source)
     data[-3] ^= 1
-    with pytest.raises(KafkaError) as refused:
-        copy.append_as_follower(data, NOW_MS)
+    last = read_batches(source)[-1]
+    copy.append_as_follower(data, NOW_MS)
+    assert copy.log_end_offset == last.base_offset
+    with pytest.raises(KafkaError, match="damaged") as refused:
+        copy.append_as_follower(data[-last.size :], NOW_MS)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert copy.log_end_offset == 0
+    assert copy.log_end_offset == last.base_offset
+
+
+def test_a_batch_of_a_later_epoch_than_the_leaders_is_not_taken(tmp_path: Path) -> None:
+    """KAFKA-18723: this leader cannot have written it."""
+    source, copy = leader(tmp_path), open_log(tmp_path / "follower")
+    copy.append_as_follower(leader_bytes(source), NOW_MS, 1)
+    assert copy.log_end_offset == 39, "the batches of epochs 0 and 1"
+    following = source.read(39, 1).records
+    assert following is not None
+    with pytest.raises(KafkaError, match="epoch 2"):
+        copy.append_as_follower(bytearray(following.read()), NOW_MS, 1)
 
 
 def test_offsets_that_do_not_continue_the_log_are_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mainstem.broker.network.self_check import check_advertised
 from mainstem.broker.randomness import Randomness
 from mainstem.broker.requests.fetch_session import FetchSessionCache
 from mainstem.broker.requests.heavy_batches import HeavyBatches
+from mainstem.broker.requests.replica_selection import RACK_AWARE_SELECTOR
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
 from mainstem.cluster.image import MetadataImage, PartitionImage
@@ -65,6 +66,7 @@ class BrokerRole:
             config.get("max.incremental.fetch.session.cache.slots"), eviction_ms=120_000
         )
         self.fetch_bytes_max: int = config.get("fetch.max.bytes")
+        self.prefers_near_replicas = config.get("replica.selector.class") == RACK_AWARE_SELECTOR
         self._lifecycle: Lifecycle | None = None
         self._coordinators: NodeCoordinators | None = None
         self._maintenance: Maintenance | None = None
@@ -200,6 +202,7 @@ class BrokerRole:
             await self._lifecycle.close()
         if self._coordinators is not None:
             self._coordinators.close()
+            await self.replicas.stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
             self._maintenance = None

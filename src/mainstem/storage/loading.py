@@ -84,7 +84,7 @@ def _open_log(
         state = _load_producer_state(files, path, names, segments, end_offset)
     else:
         report = options.get("recovered") or recover_log(
-            files, path, recovery_point, config.index_interval_bytes, now_ms
+            files, path, recovery_point, config.index_interval_bytes, now_ms, is_dense=not config.compact
         )
         end_offset, state = report.log_end_offset, report.producer_state
         recovery_point, closed_well = min(recovery_point, end_offset), False

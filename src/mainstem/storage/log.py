@@ -381,12 +381,14 @@ class Log:
 
     # ---- append as a follower
 
-    def append_as_follower(self, data: memoryview | bytearray, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, data: memoryview | bytearray, now_ms: int, leader_epoch: int = follower.ANY_EPOCH
+    ) -> AppendResult:
         """Append batches of the leader as they are: offsets, epochs and timestamps kept."""
         data = memoryview(data)
         self.health.check()
         first_offset = self.log_end_offset
-        waiting = batches = follower.checked_batches(data, first_offset, self.name)
+        waiting = batches = follower.checked_batches(data, first_offset, self.name, leader_epoch)
         while waiting:
             first = waiting[0][1]
             segment = self.segment_for(
@@ -514,6 +516,10 @@ class Log:
         self.truncations += 1
         self.health.check()
         if offset >= self.log_end_offset:
+            # Of an epoch in which this broker led and appended nothing there may be an entry all the same.
+            self.leader_epochs.truncate_from_end(self.log_end_offset)
+            self._last_epoch = -1
+            self._write_leader_epochs()
             return False
         logger.info(
             "truncating %s from %d to %d", self.name, self.log_end_offset, offset,

@@ -77,15 +77,25 @@ def list_segments(
 
 
 def recover_log(
-    files: Files, directory: str, recovery_point: int, index_interval_bytes: int, now_ms: int
+    files: Files,
+    directory: str,
+    recovery_point: int,
+    index_interval_bytes: int,
+    now_ms: int,
+    *,
+    is_dense: bool = False,
 ) -> RecoveryReport:
-    """Check everything past the recovery point and repair it. There must be a segment."""
+    """Check everything past the recovery point and repair it. There must be a segment. A dense log, which is
+    never compacted, ends where an offset is missing: what had it was never synced, and what comes after it
+    has survived the loss of power by chance.
+    """
     segments = list_segments(directory, HandleCache(files, 8), now_ms)
     first = 0
     while first + 1 < len(segments) and segments[first + 1].base_offset <= recovery_point:
         first += 1
     _repair_indexes(files, directory, segments[:first], index_interval_bytes)
-    return _Recovery(files, directory, segments, first, index_interval_bytes).run()
+    recovery = _Recovery(files, directory, segments, first, index_interval_bytes)
+    return recovery.run(recovery_point, is_dense=is_dense)
 
 
 def _repair_indexes(files: Files, directory: str, segments: list[Segment], index_interval_bytes: int) -> None:
@@ -117,10 +127,13 @@ class _Recovery:
         self._segments = segments
         self._first = first
         self._index_interval_bytes = index_interval_bytes
+        self._recovery_point = 0
+        self._is_dense = False
         self._epochs = LeaderEpochCache(files, directory)
         self._report = RecoveryReport(segments[0].base_offset, ProducerState())
 
-    def run(self) -> RecoveryReport:
+    def run(self, recovery_point: int, *, is_dense: bool) -> RecoveryReport:
+        self._recovery_point, self._is_dense = recovery_point, is_dense
         segments, report = self._segments, self._report
         start = segments[self._first].base_offset
         report.log_end_offset = start
@@ -131,6 +144,11 @@ class _Recovery:
             self._files, self._directory, segments[: self._first + 1], start
         )
         for number in range(self._first, len(segments)):
+            cause = self._does_not_follow(segments[number])
+            if cause is not None:
+                self._remove_segments(segments[number:], cause)
+                del segments[number:]
+                break
             if number:
                 # As when it was rolled. When retention takes the segments before it, nothing else knows who
                 # had a transaction open.
@@ -138,7 +156,7 @@ class _Recovery:
                     self._files, self._directory, segments[number].base_offset, report.producer_state
                 )
             if not self._scan(segments[number]):
-                self._remove_segments(segments[number + 1 :])
+                self._remove_segments(segments[number + 1 :], "the segment before it is damaged")
                 del segments[number + 1 :]
                 break
         if self._epochs.entries != epochs:
@@ -146,6 +164,22 @@ class _Recovery:
         for segment in segments:
             segment.close()
         return report
+
+    def _does_not_follow(self, segment: Segment) -> str | None:
+        """Why a segment is not what comes after the ones before it."""
+        if self._is_hole(segment.base_offset):
+            return "what comes before it is lost"
+        if segment.base_offset < self._report.log_end_offset:
+            return "the segment before it, which had been cut, is back in its full length"
+        return None
+
+    def _is_hole(self, following: int) -> bool:
+        """Whether offsets are missing between the end so far and what follows."""
+        return self._is_dense and self._may_be_lost() and self._report.log_end_offset < following
+
+    def _may_be_lost(self) -> bool:
+        """Whether what comes next was perhaps never synced: then what is there may be of different times."""
+        return self._report.log_end_offset >= self._recovery_point
 
     def _scan(self, segment: Segment) -> bool:
         """Check one segment; False when it was damaged and is now shorter."""
@@ -173,6 +207,15 @@ class _Recovery:
                 raise CorruptSegmentError(
                     position, f"offset {header.base_offset} comes after offset {report.log_end_offset - 1}"
                 )
+            if self._is_hole(header.base_offset):
+                raise CorruptSegmentError(
+                    position, f"offset {header.base_offset} comes where {report.log_end_offset} is missing"
+                )
+            if header.partition_leader_epoch < self._epochs.latest_epoch and self._may_be_lost():
+                raise CorruptSegmentError(
+                    position,
+                    f"leader epoch {header.partition_leader_epoch} comes after {self._epochs.latest_epoch}",
+                )
             if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX or header.last_offset_delta < 0:
                 raise CorruptSegmentError(position, f"offset {header.last_offset} does not belong here")
             builder.add(position, header.size, header.last_offset, header.max_timestamp)
@@ -198,13 +241,13 @@ class _Recovery:
         self._files.fsync(handle.fd)
         segment.size = error.position
 
-    def _remove_segments(self, segments: list[Segment]) -> None:
+    def _remove_segments(self, segments: list[Segment], cause: str) -> None:
         """What follows a damaged batch cannot be kept: offsets must not have holes of unknown content."""
         for segment in reversed(segments):
             logger.warning(
-                "removing %s with %d bytes: the segment before it is damaged",
-                segment.path(LOG_SUFFIX), segment.size,
-                extra=about(folder=self._directory, offset=segment.base_offset, cause="damage before it"),
+                "removing %s with %d bytes: %s",
+                segment.path(LOG_SUFFIX), segment.size, cause,
+                extra=about(folder=self._directory, offset=segment.base_offset, cause=cause),
             )  # fmt: skip
             segment.close()
             for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, LOG_SUFFIX):

@@ -136,7 +136,7 @@ async def test_list_offsets_ends_at_the_last_stable_offset(client: Client, broke
     async def offset(timestamp: int, level: int) -> int:
         asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topics = [ListOffsetsTopic(name=topic.name, partitions=[asked])]
-        response = await client.call(ListOffsetsRequest(topics=topics, isolation_level=level))
+        response = await client.call(ListOffsetsRequest(replica_id=-1, topics=topics, isolation_level=level))
         found: int = response.topics[0].partitions[0].offset
         return found
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mainstem.replication.leader_state import LeaderState
 from mainstem.replication.roles import Follower, Offline
 from mainstem.storage.log import Log
 from tests.broker.harness import batch, eventually
+from tests.broker.logs.partition_host import Host
 
 NODE = 1
 ACKS_ALL = -1
@@ -39,6 +41,9 @@ class Reader:
     def partition_moved(self, subscription: Any) -> None:
         self.heard.append(subscription)
 
+    def watermark_moved(self, subscription: Any) -> None:
+        self.heard.append(("committed", subscription))
+
 
 @pytest.fixture
 def opened() -> Iterator[list[Log]]:
@@ -57,12 +62,19 @@ def log(tmp_path: Path, opened: list[Log]) -> Log:
     return log
 
 
-def partition_of(log: Log, **options: Any) -> Partition:
-    return Partition("t", bytes(16), 0, log, asyncio.get_running_loop(), node_id=NODE, **options)
+def partition_of(log: Log, host: Host | None = None, **options: Any) -> Partition:
+    loop = asyncio.get_running_loop()
+    return Partition("t", bytes(16), 0, log, loop, host or Host(), node_id=NODE, **options)
 
 
-def image(leader: int = NODE, epoch: int = 1, isr: tuple[int, ...] = (NODE,)) -> PartitionImage:
-    return PartitionImage(0, leader, epoch, 0, (1, 2, 3), isr)
+partition_epochs = count()
+
+
+def image(
+    leader: int = NODE, epoch: int = 1, isr: tuple[int, ...] = (NODE,), replicas: tuple[int, ...] = (1, 2, 3)
+) -> PartitionImage:
+    """What the metadata say next."""
+    return PartitionImage(0, leader, epoch, next(partition_epochs), replicas, isr)
 
 
 def append(partition: Partition, *values: bytes) -> int:
@@ -119,14 +131,19 @@ async def test_with_followers_the_high_watermark_waits_for_them(log: Log) -> Non
 
 
 async def test_a_proposed_follower_counts_before_the_metadata_has_it(log: Log) -> None:
-    partition = partition_of(log)
+    host = Host()
+    partition = partition_of(log, host)
     partition.take_role(image())
-    leading(partition).propose_isr((NODE, 2))
+    partition.fetched_by(2, 20, 3, 0, 0)
+    (proposal,) = host.proposals
+    assert proposal.isr == (NODE, 2)
     waiter = append_and_wait(partition)
     assert partition.high_watermark == 3
-    partition.take_role(image(isr=(NODE, 2)))
+    partition.isr_accepted(proposal, 1, next(partition_epochs), (NODE, 2))
     assert (partition.high_watermark, waiter.heard) == (3, [])
     partition.take_role(image(isr=(NODE,)))
+    host.now = host.brokers.lag_ms_max + 2
+    partition.review_replicas(host.now)
     assert (partition.high_watermark, waiter.heard) == (4, [ErrorCode.NONE])
 
 
@@ -149,7 +166,7 @@ async def test_until_the_metadata_says_who_leads_nobody_is_served(log: Log) -> N
     assert (
         refusal(partition.append, bytearray(batch(b"v", timestamp=1)), 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
-    assert refusal(partition.read, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(partition.read_to_end, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not partition.has_enough_replicas
 
 
@@ -167,7 +184,7 @@ async def test_a_leader_that_becomes_a_follower_fails_those_who_wait(log: Log) -
     )
     assert refusal(partition.append_marker, 7, 0, 0, True, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert refusal(partition.check_enough_replicas) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert refusal(partition.read, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(partition.read_to_end, 0, 1000, True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert log.log_end_offset == 4, "nothing was appended, and nothing is cut off by the change alone"
 
 

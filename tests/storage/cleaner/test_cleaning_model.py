@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,16 +53,21 @@ _STEPS = st.lists(
 )
 
 
+SETTINGS: dict[str, Any] = {
+    "segment_bytes": 600,
+    "index_interval_bytes": 100,
+    "cleanup_policy": frozenset({"compact"}),
+    "delete_retention_ms": _RETENTION_MS,
+}
+
+
 class Run:
     """The log, and what is known of it."""
 
     def __init__(self, folder: Path) -> None:
         self.log: Log = open_log(
             folder,
-            segment_bytes=600,
-            index_interval_bytes=100,
-            cleanup_policy=frozenset({"compact"}),
-            delete_retention_ms=_RETENTION_MS,
+            **SETTINGS,
         )
         self.now_ms = NOW_MS
         self.checkpoint: int | None = None
@@ -130,11 +135,11 @@ def test_a_reader_always_ends_with_the_latest_values(steps: list[Append | Transa
         # As it was closed, and then once more from nothing but the batches that are left. Those do not tell
         # of a producer whose last marker was emptied, in Apache Kafka neither.
         end_offset = run.log.log_end_offset
-        run.log = open_log(Path(folder), clean=True, recovery_point=end_offset, segment_bytes=600)
+        run.log = open_log(Path(folder), clean=True, recovery_point=end_offset, **SETTINGS)
         run.check()
         again = {number: entry.last_sequence for number, entry in run.log.producers.state.entries.items()}
         assert again == producers
         run.log.close()
-        run.log = open_log(Path(folder), segment_bytes=600)
+        run.log = open_log(Path(folder), **SETTINGS)
         run.check()
         run.log.close()

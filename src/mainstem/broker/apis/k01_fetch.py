@@ -1,10 +1,11 @@
 """Fetch (key 1), versions 4 to 18.
 
-v7 sessions (KIP-227), v9 and v12 leader epochs and diverging epochs (KIP-320, KIP-595), v11 rack id
-(KIP-392: no other replica to prefer yet), v13 topic ids (KIP-516), v15 replica state (KIP-903), v16 the
-current leader in errors (KIP-951), v17 directory id (KIP-853), v18 high watermark of the replica
-(KIP-1166). Readers of committed records (isolation level 1) get what is before the last stable offset, and
-which transactions in it were aborted. Not there yet: fetches by followers, which need replication.
+v7 sessions (KIP-227), v9 and v12 leader epochs and diverging epochs (KIP-320, KIP-595), v11 rack id and
+reading from followers (KIP-392), v13 topic ids (KIP-516), v15 replica state (KIP-903), v16 the current leader
+in errors (KIP-951), v17 directory id (KIP-853), v18 high watermark of the replica (KIP-1166). Readers of
+committed records (isolation level 1) get what is before the last stable offset, and which transactions in it
+were aborted. Followers read up to the end of the log, and say with each fetch how far they are; that the high
+watermark has moved they hear with the next records, or a moment later.
 """
 
 from typing import Any, Final
@@ -22,7 +23,9 @@ from mainstem.broker.requests.fetch_session import (
     FetchedPartition,
     FetchSession,
     Result,
+    is_told_at_once,
 )
+from mainstem.broker.requests.replica_selection import preferred_replica
 from mainstem.protocol.apis.k01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -34,10 +37,14 @@ from mainstem.protocol.apis.k01_fetch import (
     PartitionData,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
-from mainstem.security.authorizer import Operation, ResourceType
+from mainstem.replication.brokers import NO_EPOCH
+from mainstem.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 API: Final = Api("broker", "controller")
 _TOPIC_IDS_SINCE: Final = 13
+_FOLLOWERS_SINCE: Final = 11
+# So long a follower waits for records to hear of the high watermark with; half a second by itself.
+_NUDGE_SECONDS: Final = 0.02
 
 
 def handle(ctx: RequestContext, request: FetchRequest) -> Any | Parked:
@@ -45,7 +52,9 @@ def handle(ctx: RequestContext, request: FetchRequest) -> Any | Parked:
         return ask_quorum(ctx, request, Operation.CLUSTER_ACTION, FetchResponse)
     broker = ctx.broker
     state = request.replica_state
-    replica_id = request.replica_id if state is None else state.replica_id
+    replica_id, replica_epoch = request.replica_id, NO_EPOCH
+    if state is not None:
+        replica_id, replica_epoch = state.replica_id, state.replica_epoch
     reader = (replica_id, request.isolation_level, ctx.principal, ctx.server.authorizer.generation)
     new_id = broker.randomness.number(1, 2**31) if request.session_epoch == INITIAL_EPOCH else 0
     try:
@@ -54,8 +63,11 @@ def handle(ctx: RequestContext, request: FetchRequest) -> Any | Parked:
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    fetch = Fetch(ctx, request, session, is_follower=replica_id >= 0)
-    fetch.read()
+    fetch = Fetch(ctx, request, session)
+    if session.is_follower:
+        fetch.read_for_follower(replica_id, replica_epoch)
+    else:
+        fetch.read()
     # No answer can be larger than the limit, so there is no use in waiting for more than that.
     request.min_bytes = min(request.min_bytes, request.max_bytes, broker.fetch_bytes_max)
     if request.max_wait_ms <= 0 or fetch.failed or fetch.size >= request.min_bytes or not session.partitions:
@@ -71,8 +83,10 @@ class Fetch:
         "_available",
         "_committed",
         "_ctx",
-        "_is_follower",
+        "_follower",
+        "_is_nudged",
         "_nodes",
+        "_rack",
         "_request",
         "_results",
         "_scheduled",
@@ -83,23 +97,29 @@ class Fetch:
         "size",
     )
 
-    def __init__(
-        self, ctx: RequestContext, request: FetchRequest, session: FetchSession, *, is_follower: bool
-    ) -> None:
+    def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
         self._ctx = ctx
         self._request = request
         self._session = session
         self._committed = request.isolation_level == READ_COMMITTED
-        self._is_follower = is_follower
         self._nodes: dict[int, NodeEndpoint] = {}  # of leaders that errors name
+        self._follower: tuple[int, int] | None = None  # broker and its epoch, while its fetch is news
+        self._rack = request.rack_id if ctx.broker.prefers_near_replicas else ""
         self._results: list[Result] = []
         self._available: dict[FetchedPartition, int] = {}
         self._touched: set[FetchedPartition] = set()
         self._scheduled = False
+        self._is_nudged = False
         self.failed = False
         self.size = 0
 
     # ---- reading
+
+    def read_for_follower(self, broker_id: int, broker_epoch: int) -> None:
+        """The same as `read`, after which the partitions know what the follower has."""
+        self._follower = broker_id, broker_epoch
+        self.read()
+        self._follower = None
 
     def read(self) -> None:
         """Read what is ready within the limits of the request; the first batch found is returned whole."""
@@ -114,7 +134,7 @@ class Fetch:
                 continue  # there is no room for its records, and nothing else to tell
             data, size = self._read_partition(asked, max(0, left))
             self.size += size
-            if data.error_code or data.diverging_epoch is not None:
+            if is_told_at_once(data):
                 self.failed = True
             self._results.append((asked, data, size))
 
@@ -123,9 +143,14 @@ class Fetch:
             partition = self._find(asked)
             if asked.found is not partition:
                 self._session.found(asked, partition)
+            if self._session.is_follower:
+                return self._read_to_end(partition, asked, limit)
             if self._session.is_kept:
                 partition.subscribers[asked] = self._session
-            partition.check_leader(asked.current_leader_epoch)
+            if self._ctx.version >= _FOLLOWERS_SINCE:
+                partition.check_replica(asked.current_leader_epoch)
+            else:
+                partition.check_leader(asked.current_leader_epoch)
             high_watermark = partition.high_watermark
             data = PartitionData(
                 partition_index=asked.partition,
@@ -137,6 +162,10 @@ class Fetch:
             )
             if asked.last_fetched_epoch >= 0 and self._diverges(partition, asked, data):
                 return data, 0
+            if self._rack:
+                data.preferred_read_replica = self._preferred_replica(partition, asked.fetch_offset)
+                if data.preferred_read_replica >= 0:
+                    return data, 0
             result = partition.read(
                 asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0, self._committed
             )
@@ -155,17 +184,52 @@ class Fetch:
         except KafkaError as error:
             return self._error(asked, error.code), 0
 
+    def _read_to_end(
+        self, partition: Partition, asked: FetchedPartition, limit: int
+    ) -> tuple[PartitionData, int]:
+        """What a follower gets. That it asks from there on says what it has, if the log goes on there."""
+        if self._session.is_kept:
+            partition.followers[asked] = self._session
+        partition.check_leader(asked.current_leader_epoch)
+        data = PartitionData(
+            partition_index=asked.partition,
+            log_start_offset=partition.log.log_start_offset,
+            aborted_transactions=None,
+            records=b"",
+        )
+        size = 0
+        if asked.last_fetched_epoch < 0 or not self._diverges(partition, asked, data):
+            result = partition.read_to_end(asked.fetch_offset, min(asked.max_bytes, limit), self.size == 0)
+            size = self._available[asked] = result.size
+            if self._follower is not None:
+                broker_id, broker_epoch = self._follower
+                now_ms = self._ctx.broker.clock.now_ms()
+                partition.fetched_by(
+                    broker_id, broker_epoch, asked.fetch_offset, asked.follower_start_offset, now_ms
+                )
+            if result.records is not None:
+                data.records = result.records
+        data.high_watermark = partition.high_watermark
+        data.last_stable_offset = partition.last_stable_offset
+        return data, size
+
+    def _preferred_replica(self, partition: Partition, offset: int) -> int:
+        broker = self._ctx.broker
+        return preferred_replica(partition, offset, self._rack, broker.image.brokers, self._ctx.listener_name)
+
     def _find(self, asked: FetchedPartition) -> Partition:
         ctx = self._ctx
         if ctx.version >= _TOPIC_IDS_SINCE:
             partition = self._find_by_id(asked)
         else:
             partition = ctx.broker.replicas.by_topic(asked.topic, asked.partition)
-        if not ctx.authorize(Operation.READ, ResourceType.TOPIC, partition.topic):
+        if self._session.is_follower:
+            may_read = ctx.authorize(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        else:
+            may_read = ctx.authorize(Operation.READ, ResourceType.TOPIC, partition.topic)
+        if not may_read:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         asked.name_found = partition.topic
-        if self._is_follower:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 
     def _find_by_id(self, asked: FetchedPartition) -> Partition:
@@ -185,6 +249,10 @@ class Fetch:
         epoch, end_offset = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
         if epoch < 0 or end_offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {asked.last_fetched_epoch} is not known")
+        if asked.fetch_offset < partition.log.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} starts at {partition.log.log_start_offset}"
+            )
         if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
             return False
         data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -234,14 +302,22 @@ class Fetch:
     def park(self) -> None:
         """Wait on the partitions; the ranges read so far are let go and read again at the answer."""
         results, self._results = self._results, []
-        self._session.park(self, results)
         loop = self._ctx.broker.loop
         self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._finish)
         self._ctx.connection.waiter = self
+        self._session.park(self, results)
+        if self._session.is_follower:
+            self._wait_as_follower(self._session.reader[0])
         if self.size:
             # The limit of the whole answer may have cut it short, and then there is nothing to wait for.
             for asked in self._session.ready:
                 self.touched(asked)
+
+    def _wait_as_follower(self, broker_id: int) -> None:
+        broker = self._ctx.broker
+        broker.replicas.waiting_fetches[broker_id].add(self)
+        if broker.replicas.brokers.is_awaited(broker_id, broker.clock.now_ms()):
+            self.nudged()
 
     def touched(self, asked: FetchedPartition) -> None:
         """The partition moved: look again on the next turn of the loop, once for everything that moved in
@@ -262,13 +338,19 @@ class Fetch:
             if partition is None:  # it is gone
                 self._finish()
                 return
-            partition.subscribers[asked] = self._session
-            end_offset = partition.last_stable_offset if self._committed else partition.high_watermark
+            self._session.subscribe(asked, partition)
+            if 0 <= asked.current_leader_epoch != partition.leader_epoch:
+                self._finish()  # with the error that says so
+                return
+            end_offset = self._end_offset(partition)
             if self._request.min_bytes <= 1 and end_offset > asked.fetch_offset:
                 self._finish()  # a single record is enough
                 return
             try:
-                result = partition.read(asked.fetch_offset, asked.max_bytes, True, self._committed)
+                if self._session.is_follower:
+                    result = partition.read_to_end(asked.fetch_offset, asked.max_bytes, True)
+                else:
+                    result = partition.read(asked.fetch_offset, asked.max_bytes, True, self._committed)
             except KafkaError:
                 self._finish()
                 return
@@ -276,6 +358,19 @@ class Fetch:
             self._available[asked] = result.size
         if self.size >= self._request.min_bytes:
             self._finish()
+
+    def _end_offset(self, partition: Partition) -> int:
+        if self._session.is_follower:
+            return partition.log.log_end_offset
+        return partition.last_stable_offset if self._committed else partition.high_watermark
+
+    def nudged(self) -> None:
+        """Answer soon, with the records that come until then."""
+        if not self._is_nudged:
+            self._is_nudged = True
+            seconds = min(_NUDGE_SECONDS, self._request.max_wait_ms / 1000)
+            self._timer.cancel()
+            self._timer = self._ctx.broker.loop.call_later(seconds, self._finish)
 
     def _finish(self) -> None:
         self.cancel()
@@ -286,3 +381,5 @@ class Fetch:
         self._timer.cancel()
         self._ctx.connection.waiter = None
         self._session.unpark(self)
+        if self._session.is_follower:
+            self._ctx.broker.replicas.waiting_fetches[self._session.reader[0]].discard(self)

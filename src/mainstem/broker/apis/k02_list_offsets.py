@@ -20,6 +20,7 @@ from mainstem.protocol.apis.k02_list_offsets import (
     ListOffsetsTopicResponse,
 )
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.replication.leader_state import LeaderState
 from mainstem.security.authorizer import Operation, ResourceType
 
 API: Final = Api("broker")
@@ -29,8 +30,12 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
+_STARTS: Final = (EARLIEST, EARLIEST_LOCAL)
 
 _READ_COMMITTED: Final = 1
+_CONSUMER: Final = -1
+_DEBUGGER: Final = -2  # it may ask any replica, as Kafka's tools do
+_OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
 _SERVED_SINCE: Final = {
     LATEST: 1,
@@ -71,8 +76,13 @@ def _list_partition(
         if part.timestamp < 0 and ctx.version < _SERVED_SINCE.get(part.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.broker.replicas.by_topic(topic, part.partition_index)
-        partition.check_leader(part.current_leader_epoch)
-        found = _find_offset(partition, part.timestamp, request.isolation_level == _READ_COMMITTED)
+        if request.replica_id == _DEBUGGER:
+            partition.check_replica(part.current_leader_epoch)
+        else:
+            partition.check_leader(part.current_leader_epoch)
+        found = _find_offset(partition, part.timestamp, _end_offset(partition, request))
+        if part.timestamp not in _STARTS and request.replica_id == _CONSUMER:
+            _check_end_is_known(ctx, partition, is_found=found is not None and part.timestamp != LATEST)
     except KafkaError as error:
         answer.error_code = error.code
         return answer
@@ -81,13 +91,34 @@ def _list_partition(
     return answer
 
 
-def _find_offset(partition: Partition, timestamp: int, read_committed: bool) -> tuple[int, int, int] | None:
+def _end_offset(partition: Partition, request: ListOffsetsRequest) -> int:
+    """Before which the one who asks finds records."""
+    if request.replica_id != _CONSUMER:
+        return partition.log.log_end_offset
+    if request.isolation_level == _READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+def _check_end_is_known(ctx: RequestContext, partition: Partition, *, is_found: bool) -> None:
+    """A leader of a new epoch may not know yet up to where all is committed: what was told before could seem
+    to be gone.
+    """
+    role = partition.role
+    if not is_found and isinstance(role, LeaderState) and partition.high_watermark < role.epoch_start_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE
+            if ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
+
+
+def _find_offset(partition: Partition, timestamp: int, end_offset: int) -> tuple[int, int, int] | None:
     """(timestamp, offset, leader epoch) of what was asked for, or None when there is no such record."""
     log = partition.log
-    end_offset = partition.last_stable_offset if read_committed else partition.high_watermark
     if timestamp == LATEST:
         return -1, end_offset, partition.leader_epoch
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+    if timestamp in _STARTS:
         return -1, log.log_start_offset, log.leader_epochs.epoch_for_offset(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None

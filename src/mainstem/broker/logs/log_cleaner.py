@@ -36,6 +36,16 @@ _COST_FACTOR: Final = 10
 _REMOVAL_SECONDS_MIN: Final = 0.1
 
 
+# What a log was like when its cleaning began. If it was cut, led or followed in another epoch, moved or
+# starts elsewhere since, what was made of it is thrown away.
+_State = tuple[str, int, int, int]
+
+
+def _state(partition: Partition) -> _State:
+    log = partition.log
+    return log.directory, log.truncations, partition.leader_epoch, log.log_start_offset
+
+
 class CleanerTotals:
     """What was cleaned since the start."""
 
@@ -312,12 +322,13 @@ class LogCleaner:
         log = partition.log
         job = job_for(candidate, self._server.clock.now_ms(), self._limits)
         old = {segment.base_offset: segment for segment in log.segments}
+        state = _state(partition)
         process: CleanerProcess | None = None
         try:
             process = self._idle.pop() if self._idle else await CleanerProcess.start(self._server.processes)
             is_done = False
             async for answer in process.run(job):
-                is_done = await self._take(partition, candidate, answer, old)
+                is_done = await self._take(partition, candidate, answer, old, state)
                 if not is_done:
                     break
             if isinstance(answer, CleanedGroup):
@@ -335,12 +346,17 @@ class LogCleaner:
             raise
 
     async def _take(
-        self, partition: Partition, candidate: Candidate, answer: Answer, old: dict[int, Segment]
+        self,
+        partition: Partition,
+        candidate: Candidate,
+        answer: Answer,
+        old: dict[int, Segment],
+        state: _State,
     ) -> bool:
         """False when the job has come to nothing."""
         log = partition.log
         if isinstance(answer, CleanedGroup):
-            return await self._swap(partition, answer, [old[base] for base in answer.bases])
+            return await self._swap(partition, answer, [old[base] for base in answer.bases], state)
         if isinstance(answer, Finished):
             self._losses.pop(log, None)
             self.totals.add(answer)
@@ -357,24 +373,28 @@ class LogCleaner:
         )
         return False
 
-    async def _swap(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
+    async def _swap(
+        self, partition: Partition, group: CleanedGroup, old: list[Segment], state: _State
+    ) -> bool:
         """Put a cleaned segment in its place. Not to be broken off half-way."""
-        done = self._server.loop.create_task(self._swap_now(partition, group, old))
+        done = self._server.loop.create_task(self._swap_now(partition, group, old, state))
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             await asyncio.gather(done, return_exceptions=True)
             raise
 
-    async def _swap_now(self, partition: Partition, group: CleanedGroup, old: list[Segment]) -> bool:
+    async def _swap_now(
+        self, partition: Partition, group: CleanedGroup, old: list[Segment], state: _State
+    ) -> bool:
         log, run = partition.log, self._server.loop.run_in_executor
-        directory, truncations, files = log.directory, log.truncations, log.environment.files
+        directory, files = log.directory, log.environment.files
 
         def is_wanted() -> bool:
             return (
                 not partition.deleted
                 and log.health.failure is None
-                and (log.directory, log.truncations) == (directory, truncations)
+                and _state(partition) == state
                 and swap.is_current(log, group, old)
             )
 

@@ -7,8 +7,9 @@ now and then.
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -18,12 +19,17 @@ from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
 from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
 from mainstem.config import LogConfig, topic_log_config
+from mainstem.config.listeners import inter_broker_listener
 from mainstem.logs import about
 from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.protocol.resources import ConfigResourceType
+from mainstem.replication.brokers import Brokers
+from mainstem.replication.leader_state import Proposal
+from mainstem.replication.roles import Follower
 from mainstem.storage.environment import DirectoryHealth
 
 if TYPE_CHECKING:
+    from mainstem.broker.replication.replication import Replication
     from mainstem.broker.shared_server import SharedServer
 
 logger = logging.getLogger(__name__)
@@ -32,6 +38,13 @@ logger = logging.getLogger(__name__)
 _FAILURES_PER_ROUND = 4
 # So many times as long as a client's attempt in vain took there is no other one.
 _REST_AFTER_FAILURE = 19
+
+
+class WaitingFetch(Protocol):
+    """A fetch of a follower that waits for something new."""
+
+    def nudged(self) -> None:
+        """It is not to wait much longer."""
 
 
 class UnmadeLog(Struct):
@@ -65,6 +78,11 @@ class Replicas:
         self._names: dict[bytes, str] = {}
         self._unmade: dict[tuple[str, int], UnmadeLog] = {}
         self._no_attempt_before_ns = 0
+        self.now_ms = server.clock.now_ms
+        self.brokers = Brokers(server.config.get("replica.lag.time.max.ms"))
+        self._replication: Replication | None = None  # a node alone has none
+        # Fetches of followers that wait here, by their brokers.
+        self.waiting_fetches: defaultdict[int, set[WaitingFetch]] = defaultdict(set)
 
     # ---- looking up
 
@@ -134,6 +152,8 @@ class Replicas:
         """
         is_new, self._has_begun = self._has_begun, True  # at the start every log is somewhere already
         self._image = image
+        if changes.brokers:
+            self._take_brokers(image)
         if not is_new:
             self._set_strays_aside()
         altered = [
@@ -154,6 +174,13 @@ class Replicas:
         for name in altered:
             if name in self._by_name:
                 self._update_config(name)
+        if changes.brokers and self._replication is not None:
+            self._replication.brokers_changed()
+
+    def _take_brokers(self, image: MetadataImage) -> None:
+        brokers = image.brokers.values()
+        self.brokers.epochs = {broker.broker_id: broker.epoch for broker in brokers if not broker.fenced}
+        self.brokers.leaving = {broker.broker_id for broker in brokers if broker.in_controlled_shutdown}
 
     def _set_strays_aside(self) -> None:
         """Folders of topics that the cluster does not know: deleted while the node was down or crashed, or
@@ -244,6 +271,7 @@ class Replicas:
             part.partition,
             log,
             self._server.loop,
+            self,
             node_id=self._node_id,
             high_watermark=self._high_watermarks.get((topic, part.partition), 0),
         )
@@ -269,6 +297,49 @@ class Replicas:
             except KafkaError as error:
                 # Nobody can use it any more; the next start finds a folder that belongs to no topic.
                 logger.error("the folder of %s stays: %s", partition, error.message, extra=about(partition))
+
+    # ---- replicas on other brokers
+
+    def role_changed(self, partition: Partition) -> None:
+        role = partition.role
+        if self._replication is not None:
+            self._replication.role_changed(partition)
+        elif isinstance(role, Follower) and role.leader_id >= 0 and not partition.deleted:
+            self._with_others().role_changed(partition)
+
+    def propose(self, partition: Partition, proposal: Proposal) -> None:
+        self._with_others().propose(partition, proposal)
+
+    def await_followers(self, broker_ids: Iterable[int]) -> None:
+        self.brokers.await_fetches(broker_ids, self.now_ms())
+        for broker_id in broker_ids:
+            for fetch in self.waiting_fetches.get(broker_id, ()):
+                fetch.nudged()
+
+    def followed_to_disk(self, partition: Partition) -> None:
+        if self._replication is not None:
+            self._replication.followed_to_disk(partition)
+
+    def _with_others(self) -> "Replication":
+        if self._replication is None:
+            from mainstem.broker.replication.replication import Replication  # with another broker only
+
+            self._replication = Replication(self._server, self.all, self._address_of)
+        return self._replication
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        """Where another broker is for its like; None when the metadata does not say."""
+        server = self._server
+        broker = self._image.brokers.get(broker_id)
+        name = inter_broker_listener(server.config, server.client_listeners)
+        endpoint = None if broker is None else broker.endpoints.get(name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    async def stop(self) -> None:
+        """Take nothing more from other brokers."""
+        if self._replication is not None:
+            await self._replication.stop()
+            self._replication = None
 
     # ---- logs that could not be made
 

@@ -31,6 +31,7 @@ class FetchedPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower_start_offset",
         "found",
         "has_moved",
         "high_watermark_sent",
@@ -50,6 +51,7 @@ class FetchedPartition:
         self.partition = partition
         self.place = place  # in the order of the session
         self.fetch_offset = 0
+        self.follower_start_offset = -1  # where the log of the follower that asks starts
         self.max_bytes = 0
         self.current_leader_epoch = -1
         self.last_fetched_epoch = -1
@@ -81,6 +83,9 @@ class ParkedFetch(Protocol):
 
     def touched(self, asked: FetchedPartition) -> None: ...
 
+    def nudged(self) -> None:
+        """There is something to tell, which may wait a little for more."""
+
 
 class FetchSession:
     """The partitions that a client asks for. Outside of a session they are those of a single request."""
@@ -88,6 +93,7 @@ class FetchSession:
     __slots__ = (
         "_places",
         "epoch",
+        "is_follower",
         "is_kept",
         "last_used_ms",
         "parked",
@@ -102,6 +108,7 @@ class FetchSession:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.reader = reader
+        self.is_follower = reader[0] >= 0
         self.is_kept = session_id != 0  # for more than the requests that are being served
         self.epoch = 1
         self.last_used_ms = now_ms
@@ -120,6 +127,7 @@ class FetchSession:
                     self._places += 1
                     asked = self.partitions[key] = FetchedPartition(*key, self._places)
                 asked.fetch_offset = part.fetch_offset
+                asked.follower_start_offset = part.log_start_offset
                 asked.max_bytes = part.partition_max_bytes
                 asked.current_leader_epoch = part.current_leader_epoch
                 asked.last_fetched_epoch = part.last_fetched_epoch
@@ -129,7 +137,10 @@ class FetchSession:
     def read_as(self, reader: Reader) -> None:
         """For another reader each partition may end elsewhere, or be refused."""
         if reader != self.reader:
+            for asked in self.partitions.values():
+                _unsubscribe(asked)  # a follower hears of other things than a consumer
             self.reader = reader
+            self.is_follower = reader[0] >= 0
             for asked in self.partitions.values():
                 self.ready[asked] = None
                 asked.has_moved = True
@@ -154,6 +165,10 @@ class FetchSession:
         _unsubscribe(asked)
         asked.found = partition
 
+    def subscribe(self, asked: FetchedPartition, partition: Partition) -> None:
+        """Hear of the next move of the partition."""
+        (partition.followers if self.is_follower else partition.subscribers)[asked] = self
+
     def partition_moved(self, asked: FetchedPartition) -> None:
         """There is something to tell of a partition. The next time is heard of when it was read again."""
         if asked.found is not None and asked.found.deleted:
@@ -163,17 +178,27 @@ class FetchSession:
         for fetch in self.parked:
             fetch.touched(asked)
 
+    def watermark_moved(self, asked: FetchedPartition) -> None:
+        """More of what the follower has is committed."""
+        asked.has_moved = True
+        self.ready[asked] = None
+        for fetch in self.parked:
+            fetch.nudged()
+
     def park(self, fetch: ParkedFetch, results: list[Result]) -> None:
         """Let a fetch that has read its partitions hear of their moves."""
         self.parked.append(fetch)
         if self.is_kept:
             for asked, data, size in results:
-                if asked.was_told(data) and self._is_at_end(asked, data, size):
+                if not asked.was_told(data):
+                    if self.is_follower:
+                        fetch.nudged()
+                elif self._is_at_end(asked, data, size):
                     self.ready.pop(asked, None)
         else:
             for asked in self.partitions.values():
                 if asked.found is not None:
-                    asked.found.subscribers[asked] = self
+                    self.subscribe(asked, asked.found)
 
     def unpark(self, fetch: ParkedFetch) -> None:
         self.parked.remove(fetch)
@@ -197,7 +222,7 @@ class FetchSession:
             return [(asked, data) for asked, data, _ in results]
         selected = []
         for asked, data, size in results:
-            failed = data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
+            failed = is_told_at_once(data)
             changed = size > 0 or failed or not asked.was_told(data)
             asked.high_watermark_sent = data.high_watermark
             asked.log_start_offset_sent = data.log_start_offset
@@ -215,14 +240,27 @@ class FetchSession:
 
     def _is_at_end(self, asked: FetchedPartition, data: PartitionData, size: int) -> bool:
         """Whether only a move of the partition can bring its reader more records."""
+        if self.is_follower:
+            found = asked.found
+            return size == 0 and found is not None and asked.fetch_offset >= found.log.log_end_offset
         read_committed = self.reader[1] == READ_COMMITTED
         end_offset = data.last_stable_offset if read_committed else data.high_watermark
         return size == 0 and asked.fetch_offset >= end_offset
 
 
+def is_told_at_once(data: PartitionData) -> bool:
+    """Whether a result is more than records and offsets, so that nobody waits for more of them first."""
+    return (
+        data.error_code != ErrorCode.NONE
+        or data.diverging_epoch is not None
+        or data.preferred_read_replica >= 0
+    )
+
+
 def _unsubscribe(asked: FetchedPartition) -> None:
     if asked.found is not None:
         asked.found.subscribers.pop(asked, None)
+        asked.found.followers.pop(asked, None)
         asked.found = None
 
 

@@ -20,6 +20,8 @@ from mainstem.protocol.errors import ErrorCode
 
 ACKS_ALL: Final = -1
 _LEADERS_SINCE: Final = 10
+# The batch is in the log all the same, and where is told.
+_APPENDED: Final = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class WaitingProduce:
@@ -40,6 +42,14 @@ class WaitingProduce:
         """The batch that ends there is not committed yet; its part of the answer says so if it never is."""
         self._waiting.setdefault(partition, []).append(response)
         partition.add_ack_waiter(last_offset, self._acks, self)
+
+    def fail(self, partition: Partition, response: PartitionProduceResponse, error: ErrorCode) -> None:
+        """Say why a batch that was appended is not committed."""
+        response.error_code = error
+        if error not in _APPENDED:
+            response.error_message = error.message
+            response.base_offset = -1
+            self.name_leader(response, partition.topic, partition.topic_id)
 
     def name_leader(self, response: PartitionProduceResponse, topic: str, topic_id: bytes) -> None:
         """Tell the client of an error where the partition is led, if it reads that."""
@@ -70,20 +80,17 @@ class WaitingProduce:
         if not responses:
             del self._waiting[partition]
         if error != ErrorCode.NONE:
-            response.error_code = error
-            response.error_message = error.message
-            response.base_offset = -1
-            self.name_leader(response, partition.topic, partition.topic_id)
+            self.fail(partition, response, error)
         elif self._acks == ACKS_ALL and not partition.has_enough_replicas:
-            response.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            self.fail(partition, response, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if not self._waiting and self._timer is not None:  # else some are not even appended
             self._timer.cancel()
             self._ctx.reply(self.response)
 
     def _expire(self) -> None:
-        for responses in self._waiting.values():
+        for partition, responses in self._waiting.items():
             for response in responses:
-                response.error_code = ErrorCode.REQUEST_TIMED_OUT
+                self.fail(partition, response, ErrorCode.REQUEST_TIMED_OUT)
         self._leave()
         self._ctx.reply(self.response)
 
