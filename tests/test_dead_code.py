@@ -23,16 +23,7 @@ EXCEPTIONS = {
     "src/mainstem/broker/quorum/driver.py: upgrade_kraft_version": "the controller will ask for it",
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
-    "src/mainstem/broker/network/network.py: when_closed": "heartbeats of brokers come by it",
     "src/mainstem/broker/shared_server.py: broker_address": "fetchers dial it",
-    **{
-        f"src/mainstem/{path}: ControllerRegistrationRequest": "its handler names it"
-        for path in (
-            "broker/controller_role.py",
-            "cluster/controller/controller.py",
-            "cluster/controller/registration.py",
-        )
-    },
 }
 
 

@@ -6,6 +6,7 @@ the log what it waits for.
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.errors import StartupError
@@ -99,7 +100,9 @@ class Lifecycle:
     async def leave(self) -> None:
         """Have the leaderships move away, as far as a controller can be reached."""
         server = self._server
-        if server.stands_alone or not server.config.get("controlled.shutdown.enable"):
+        if self.state is not BrokerState.RUNNING or server.stands_alone:
+            return  # there is nothing to hand over, or nobody to take it
+        if not server.config.get("controlled.shutdown.enable"):
             return
         self._step(StopAsked())
         await self._ended
@@ -210,8 +213,9 @@ class Lifecycle:
             return
         self._step(Registered(code, response.broker_epoch))
         if code is ErrorCode.NONE:
-            await server.loader.applied(response.broker_epoch)
-            self._step(Published(response.broker_epoch))
+            with suppress(KafkaError):  # of a change of controllers: the next heartbeats find out
+                await server.loader.applied(response.broker_epoch)
+                self._step(Published(response.broker_epoch))
 
     async def _beat(self, beat: Beat) -> None:
         server = self._server
@@ -267,7 +271,9 @@ class Lifecycle:
     # ---- what it waits for
 
     def _say(self, waited_s: float) -> None:
-        waits_for = "a controller to register with"
+        config = self._server.config
+        known = config.get("controller.quorum.voters") or config.get("controller.quorum.bootstrap.servers")
+        waits_for = f"a controller to register with (of {', '.join(known)})"
         if self._core.epoch >= 0:
             waits_for = "the controller to unfence it"
         logger.warning(

@@ -5,15 +5,19 @@ there are: broker, controller, or both.
 """
 
 import asyncio
+import logging
 
 from mainstem.broker.broker_role import BrokerRole
 from mainstem.broker.clock import Clock
+from mainstem.broker.controller_registration import ControllerRegistration
 from mainstem.broker.controller_role import ControllerRole
 from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.shared_server import SharedServer
 from mainstem.broker.turns import Turns
 from mainstem.config import BrokerConfig
 from mainstem.storage.files.files import Files
+
+logger = logging.getLogger(__name__)
 
 
 class Node:
@@ -24,6 +28,8 @@ class Node:
     ) -> None:
         self._roles: tuple[str, ...] = config.get("process.roles")
         self.server = SharedServer(config, clock, files=files)
+        self._registration: ControllerRegistration | None = None
+        self._following: asyncio.Task[None] | None = None  # of a controller alone, until it has begun
         if "broker" in self._roles:
             self.server.broker = BrokerRole(self.server)
 
@@ -57,13 +63,25 @@ class Node:
             if "controller" in self._roles:
                 server.controller_role = ControllerRole(server)
                 server.network.start(controllers=True)
+                if any(bound.is_controller for bound in server.bound_listeners):
+                    self._registration = ControllerRegistration(server)
             if server.broker is not None:
                 await server.broker.start()
             else:
-                await server.loader.begin((server.configuration, server.metadata_cache))
+                # Others may have to start before the quorum says what is committed.
+                self._following = server.loop.create_task(
+                    server.loader.begin((server.configuration, server.metadata_cache))
+                )
+                self._following.add_done_callback(self._followed)
         except BaseException:
             await self.stop(clean=False)
             raise
+
+    def _followed(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.critical("the metadata cannot be followed: %s", error)
+            self.dead.set()
 
     async def stop(self, *, clean: bool = True) -> None:
         """Have the leaderships move away, close the connections, then the logs; after a clean stop the next
@@ -72,6 +90,12 @@ class Node:
         server, broker = self.server, self.server.broker
         if clean and broker is not None:
             await broker.leave()
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait((self._following,))
+        if self._registration is not None:
+            await self._registration.close()
+            self._registration = None
         if server.controller_role is not None:
             server.controller_role.close()
         server.stop_serving()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mainstem.cluster.records import NoOpRecord
 from mainstem.protocol.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from mainstem.protocol.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -26,6 +27,13 @@ def asking(*names: str, **options: Any) -> MetadataRequest:
 async def delete(client: Client, topic: Topic) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=10_000)
     assert (await client.call(request)).responses[0].error_code == 0
+
+
+async def grow(client: Client, topic: Topic, count: int) -> None:
+    more = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=9
+    )
+    assert (await client.call(more)).results[0].error_code == 0
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -65,10 +73,7 @@ async def test_an_answer_changes_with_the_topic(client: Client) -> None:
     request = asking(topic.name, allow_auto_topic_creation=False)
     for _ in range(3):
         assert len((await client.call(request)).topics[0].partitions) == 1
-    more = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=topic.name, count=4, assignments=None)], timeout_ms=9
-    )
-    assert (await client.call(more)).results[0].error_code == 0
+    await grow(client, topic, 4)
     assert len((await client.call(request)).topics[0].partitions) == 4
     await delete(client, topic)
     assert (await client.call(request)).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -142,6 +147,42 @@ async def test_cached_answers_are_bounded_in_number_and_size(client: Client, bro
         names = [f"{turn}-{n}-" + "x" * 200 for n in range(5000)]
         await client.call(asking(*names, allow_auto_topic_creation=False))
     assert sum(len(chunk) for body in cache.values() for chunk in body.chunks) <= 20 * 1024 * 1024
+
+
+async def test_what_is_told_of_a_topic_is_made_anew_when_that_topic_changes(
+    client: Client, broker: InProcessBroker
+) -> None:
+    first, second = await create_topic(client), await create_topic(client)
+    known = broker.node.metadata_cache.topic_answers
+
+    def made(topic: Topic) -> Any:
+        (by_name,) = (by_name for key, by_name in known.items() if key[0] == 13 and topic.name in by_name)
+        return by_name[topic.name]
+
+    before = await client.call(MetadataRequest(topics=None))
+    kept, changed = made(first), made(second)
+    await grow(client, second, 3)
+    after = await client.call(MetadataRequest(topics=None))
+    assert made(first) is kept
+    assert made(second) is not changed
+    parts = {topic.name: len(topic.partitions) for topic in after.topics}
+    assert (parts[first.name], parts[second.name]) == (1, 3)
+    assert [topic for topic in after.topics if topic.name == first.name] == [
+        topic for topic in before.topics if topic.name == first.name
+    ]
+    await delete(client, first)
+    assert not any(first.name in by_name for by_name in known.values())
+
+
+async def test_metadata_that_concerns_no_client_leaves_everything_remembered(
+    client: Client, broker: InProcessBroker
+) -> None:
+    server = broker.node.server
+    await client.call(MetadataRequest(topics=None))
+    generation, answers = server.metadata_cache.generation, dict(server.metadata_cache.answers)
+    await server.loader.applied(server.metadata_log.append([NoOpRecord()]).offset)
+    assert server.metadata_cache.generation == generation
+    assert server.metadata_cache.answers == answers
 
 
 async def test_each_listener_is_answered_with_its_own_address(

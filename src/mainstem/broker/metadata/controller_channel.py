@@ -79,6 +79,8 @@ class ControllerChannel:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
                     raise
                 raise _NotAnswered("this node is not the active controller any more") from error
+        elif here is not None and self._server.quorum.leader_id == self._server.node_id:
+            raise _NotAnswered("this node leads the quorum, and is about to decide")
         else:
             response = await self._ask_remote(request, timeout_s)
         if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
