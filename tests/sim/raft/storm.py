@@ -151,7 +151,7 @@ class Storm:
         self._world.network.doubled = self._random.choice((0.0, 0.05, 0.3))
 
     def _damage(self) -> None:
-        self._world.damaged = self._random.choice((0.02, 0.3))
+        self._world.damaged = self._random.choice((0.05, 0.5))
 
     # ---- disks
 

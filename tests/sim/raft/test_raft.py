@@ -106,7 +106,7 @@ def test_the_histories_have_everything_in_them(monkeypatch: pytest.MonkeyPatch) 
     voters: set[int] = set()
     for seed in range(15):
         voters.update(len(node.raft.voters) for node in simulate(seed).up if node.raft is not None)
-        simulate_only(("trim", "kill", "damage"), seed)
+        simulate_only(("trim", "lose_power", "damage"), seed)
     wanted = [*get_args(events.Event), BecameActive, Truncate, InstallSnapshot]
     assert [each.__name__ for each in wanted if not seen[each.__name__]] == []
     assert voters >= {1, 2, 3, 4, 5}
