@@ -17,6 +17,7 @@ from mainstem.cluster.raft.history import BEFORE_ALL
 from mainstem.cluster.raft.voter_changes import VoterChanges
 from mainstem.cluster.raft.voters import ReplicaKey
 from mainstem.cluster.raft.waiting import WaitingFetches
+from mainstem.protocol.uuids import uuid_to_text
 
 if TYPE_CHECKING:
     from mainstem.cluster.raft.replica import Replica
@@ -119,12 +120,22 @@ class Leader:
             return
         if replica.history.voters.find(key) is not None:
             progress = self.voters[key.node_id]
+            self._look_whether_it_is_the_same(replica, progress.key, key)
         else:
             if key not in self.observers:
                 self.forget_observers(replica.now_ms)
             progress = self.observers.setdefault(key, Progress(key))
         progress.fetched(key, end_offset, replica.end_offset, replica.now_ms)
         self.commit(replica)
+
+    def _look_whether_it_is_the_same(self, replica: "Replica", known: ReplicaKey, key: ReplicaKey) -> None:
+        """Without directory ids among the voters, nothing else tells two nodes with one id apart."""
+        if not known.matches(key):
+            replica.complain(
+                f"node {key.node_id} fetches with the directory id {uuid_to_text(key.directory_id)}, and did "
+                f"with {uuid_to_text(known.directory_id)} before: it has lost its directory, or two nodes "
+                "have this node.id"
+            )
 
     def heard(self, replica: "Replica", key: ReplicaKey) -> None:
         """A voter fetches from this leader; once a majority has, they all have their time again."""

@@ -247,8 +247,10 @@ class Replica:
 
     def complain(self, text: str) -> None:
         """Log an error that comes back with every retry, but not that often."""
-        if self._complained.get(text, -_COMPLAINT_INTERVAL_MS) <= self.now_ms - _COMPLAINT_INTERVAL_MS:
-            self._complained = {text: self.now_ms}
+        since_ms = self.now_ms - _COMPLAINT_INTERVAL_MS
+        if text not in self._complained or self._complained[text] <= since_ms:
+            self._complained = {each: at for each, at in self._complained.items() if at > since_ms}
+            self._complained[text] = self.now_ms
             logger.error("node %d: %s", self.key.node_id, text)
 
     # ---- moving from role to role

@@ -11,6 +11,9 @@ from mainstem.cluster.raft.voters import ReplicaKey
 if TYPE_CHECKING:
     from mainstem.cluster.raft.replica import Replica
 
+# So often nobody may be found while the controllers are still being started.
+_PATIENCE = 3
+
 
 def grants_while_free(replica: "Replica", candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
     """The rule for those who follow nobody: a pre-vote for any log that is not behind; a vote once in an
@@ -28,6 +31,8 @@ class Unattached:
 
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
+        # How often an observer has found nobody in that time.
+        self._times_up = 0
 
     def grants(self, replica: "Replica", candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return grants_while_free(replica, candidate, up_to_date, pre_vote)
@@ -39,4 +44,12 @@ class Unattached:
                 return None
             ask_again_ms = fetch_from_anybody(replica)
             return self.deadline_ms if ask_again_ms is None else min(self.deadline_ms, ask_again_ms)
+        if replica.now_ms >= self.deadline_ms and not replica.stopping and replica.installing is None:
+            self.deadline_ms = replica.now_ms + replica.random_election_timeout_ms()
+            self._times_up += 1
+            if self._times_up > _PATIENCE:
+                replica.complain(
+                    "nobody that could be asked knows who leads the quorum: see whether controllers run at "
+                    "the addresses in controller.quorum.bootstrap.servers or controller.quorum.voters"
+                )
         return fetch_from_anybody(replica)

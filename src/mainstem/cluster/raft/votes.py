@@ -57,6 +57,7 @@ def _vote(replica: "Replica", request: VoteRequest, listener: str) -> VoteRespon
     if not is_for_me(replica, request.voter_id, partition.voter_directory_id):
         return vote_response(replica, listener, ErrorCode.INVALID_VOTER_KEY)
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+    _look_whether_voters_agree(replica, candidate)
     up_to_date = (partition.last_offset_epoch, partition.last_offset) >= (
         replica.last_epoch,
         replica.end_offset,
@@ -65,6 +66,16 @@ def _vote(replica: "Replica", request: VoteRequest, listener: str) -> VoteRespon
     if granted and not partition.pre_vote:
         replica.grant_vote(candidate)
     return vote_response(replica, listener, ErrorCode.NONE, granted)
+
+
+def _look_whether_voters_agree(replica: "Replica", candidate: ReplicaKey) -> None:
+    """Settings of several nodes can differ; what the log says cannot, it is only read sooner or later."""
+    history = replica.history
+    if history.kraft_version == 0 and len(history.voters) and history.voters.find(candidate) is None:
+        replica.complain(
+            f"node {candidate.node_id} stands for election, but the voters here are "
+            f"{sorted(history.voters.ids)}: controller.quorum.voters differs between the nodes"
+        )
 
 
 def on_vote_answer(
