@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mainstem.broker.logs.partition import Partition
+from mainstem.cluster.records import PartitionChangeRecord
 from mainstem.protocol.errors import ErrorCode
 from mainstem.records.batch import read_header
 from mainstem.records.compression import Codec
@@ -32,6 +33,7 @@ from tests.broker.harness import (
 )
 
 HOUR_MS = 3_600_000
+GONE = 99  # a broker that there is not
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 BROKER = {
     "log.initial.task.delay.ms": 0,
@@ -327,6 +329,28 @@ def _state(world: World) -> Any:
     return state
 
 
+async def unclean_leader_election_enable(world: World) -> None:
+    """A partition has lost the only replica that had everything; this broker has an older one."""
+    server, topic = world.broker.node.server, world.topic
+    await world.alter("false")
+    assert server.node_id != GONE
+    server.metadata_log.append(
+        [PartitionChangeRecord(0, topic.topic_id, isr=[GONE], leader=-1, replicas=[GONE, server.node_id])]
+    )
+    await world.set_broker("log.retention.ms", "1000000")
+    partition = server.image.partition(topic.name, 0)
+    assert partition is not None
+    assert partition.leader == -1
+    await world.alter("true")
+
+    def is_led() -> bool:
+        found = server.image.partition(topic.name, 0)
+        return found is not None and found.leader == server.node_id
+
+    await eventually(is_led)
+    await world.set_broker("log.retention.ms", None)
+
+
 TOPIC_EFFECTS: dict[str, Effect] = {
     "cleanup.policy": cleanup_policy,
     "compression.gzip.level": level("gzip", "9"),
@@ -354,4 +378,5 @@ TOPIC_EFFECTS: dict[str, Effect] = {
     "segment.index.bytes": segment_index_bytes,
     "segment.jitter.ms": segment_jitter_ms,
     "segment.ms": segment_ms,
+    "unclean.leader.election.enable": unclean_leader_election_enable,
 }

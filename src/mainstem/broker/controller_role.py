@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mainstem.broker.metadata.broker_notices import tell_of_brokers
 from mainstem.broker.metadata.ignored_settings import warn_of_ignored
 from mainstem.broker.network.probe import is_refused
 from mainstem.broker.shared_server import SharedServer
@@ -217,6 +218,7 @@ class ControllerRole:
 
     def _append(self, records: list[MetadataRecord]) -> MetadataImage:
         image = self._log.append(records)
+        tell_of_brokers(records)
         self._controller.appended(records, image, self._now_ms())
         return image
 
@@ -263,8 +265,9 @@ class ControllerRole:
     async def _probe(self, probe: Probe) -> None:
         if await is_refused(self._server.loop, probe.host, probe.port) and self.is_active:
             records = self._controller.refused(probe, self._now_ms())
-            if records and self._is_appended(records):
+            if records:
                 logger.warning("broker %d is dead: nobody listens at its address any more", probe.broker_id)
+                self._is_appended(records)
             self._set_timer()
 
     def _is_appended(self, records: list[MetadataRecord]) -> bool:

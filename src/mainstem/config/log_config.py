@@ -21,7 +21,7 @@ def _default(name: str) -> Any:
 
 
 class LogConfig(Struct, frozen=True):
-    """A field with its default for each topic setting that is acted on, under its name with `_` for `.`."""
+    """A field with its default for each topic setting that logs act on, under its name with `_` for `.`."""
 
     cleanup_policy: frozenset[str] = frozenset(_default("cleanup.policy"))
     compression_type: str = _default("compression.type")
@@ -107,6 +107,7 @@ def _fields(values: Mapping[str, Value]) -> dict[str, Any]:
     }
     if "cleanup_policy" in fields:
         fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
+    fields.pop("unclean_leader_election_enable", None)  # of elections, which no log knows of
     internal_segment_bytes = fields.pop("internal_segment_bytes", None)
     if internal_segment_bytes is not None:
         fields["segment_bytes"] = internal_segment_bytes

@@ -69,10 +69,11 @@ class Facts:
         return rules
 
     def _setting(self, topic: str, name: str) -> str:
-        """The topic's own, the cluster's, or that of this node."""
+        """The topic's own, that of this node's broker, the cluster's, or what this node was started with."""
         own = self.image.topic_config(topic).get(name)
-        if own is None:
-            own = self.image.config(ConfigResourceType.BROKER, "").get(name)
+        for whose in (str(self.config.get("node.id")), ""):
+            if own is None:
+                own = self.image.config(ConfigResourceType.BROKER, whose).get(name)
         return str(self.config.get(name)) if own is None else own
 
 

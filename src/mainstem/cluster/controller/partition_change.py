@@ -178,7 +178,8 @@ class PartitionChange:
 
     def _put_assignment(self, record: PartitionChangeRecord) -> None:
         old = self._old
-        if self._rules.knows_directories:
+        stay = not self.directories and self.replicas == list(old.replicas)
+        if self._rules.knows_directories and not stay:
             directories = [self._directory_of(replica) for replica in self.replicas]
             if directories != list(old.directories):
                 record.directories = directories

@@ -21,6 +21,8 @@ from mainstem.cluster.records import (
 Key = tuple[bytes, int]
 _Keys = dict[Key, None]  # a set that keeps its order
 _NONE: _Keys = {}
+# What a partition is before it is made, and when it is gone: led by nobody, and not even without a leader.
+_NOTHING = PartitionImage(-1, NO_LEADER - 1, 0, 0, (), ())
 
 
 class PartitionIndex:
@@ -35,7 +37,8 @@ class PartitionIndex:
         self.not_preferred: _Keys = {}
         self.reassigning: _Keys = {}
         for topic in self._topics.values():
-            self._add_topic(topic)
+            for partition in topic.partitions:
+                self._replace((topic.topic_id, partition.partition), _NOTHING, partition)
 
     def describes(self, image: MetadataImage) -> bool:
         """Whether it is about the partitions of this very image."""
@@ -69,14 +72,11 @@ class PartitionIndex:
             topic_id, number = key
             old, new = _partition(old_topics.get(topic_id), number), self._partition(key)
             if old is not new:
-                if old is not None:
-                    self._remove(key, old)
-                if new is not None:
-                    self._add(key, new)
+                self._replace(key, old or _NOTHING, new or _NOTHING)
         for record in records:
             if isinstance(record, RemoveTopicRecord) and record.topic_id in old_topics:
                 for partition in old_topics[record.topic_id].partitions:
-                    self._remove((record.topic_id, partition.partition), partition)
+                    self._replace((record.topic_id, partition.partition), partition, _NOTHING)
 
     def _touched(self, records: Sequence[MetadataRecord]) -> _Keys:
         touched: _Keys = {}
@@ -93,42 +93,36 @@ class PartitionIndex:
     def _partition(self, key: Key) -> PartitionImage | None:
         return _partition(self._topics.get(key[0]), key[1])
 
-    def _add_topic(self, topic: TopicImage) -> None:
-        for partition in topic.partitions:
-            self._add((topic.topic_id, partition.partition), partition)
+    def _replace(self, key: Key, old: PartitionImage, new: PartitionImage) -> None:
+        """Only what differs is touched: most changes are of one kind."""
+        if old.leader != new.leader:
+            _exchange(self._led, key, (old.leader,), (new.leader,))
+            _put(self.leaderless, key, belongs=new is not _NOTHING and new.leader == NO_LEADER)
+        if old.isr != new.isr:
+            _exchange(self._in_sync, key, old.isr, new.isr)
+        if old.eligible_leader_replicas != new.eligible_leader_replicas:
+            _exchange(self._eligible, key, old.eligible_leader_replicas, new.eligible_leader_replicas)
+        _put(self.not_preferred, key, belongs=new.leader != (new.replicas or (new.leader,))[0])
+        _put(self.reassigning, key, belongs=bool(new.adding_replicas or new.removing_replicas))
 
-    def _add(self, key: Key, partition: PartitionImage) -> None:
-        for table, brokers in self._places(partition):
-            for broker_id in brokers:
-                table.setdefault(broker_id, {})[key] = None
-        for keys, belongs in self._states(partition):
-            if belongs:
-                keys[key] = None
 
-    def _remove(self, key: Key, partition: PartitionImage) -> None:
-        for table, brokers in self._places(partition):
-            for broker_id in brokers:
-                keys = table.get(broker_id, {})
-                keys.pop(key, None)
-                if not keys:
-                    table.pop(broker_id, None)
-        for keys, belongs in self._states(partition):
-            if belongs:
-                keys.pop(key, None)
+def _exchange(table: dict[int, _Keys], key: Key, old: Sequence[int], new: Sequence[int]) -> None:
+    for broker_id in old:
+        if broker_id not in new and broker_id in table:
+            keys = table[broker_id]
+            keys.pop(key, None)
+            if not keys:
+                del table[broker_id]
+    for broker_id in new:
+        if broker_id >= 0:
+            table.setdefault(broker_id, {})[key] = None
 
-    def _places(self, partition: PartitionImage) -> Sequence[tuple[dict[int, _Keys], Sequence[int]]]:
-        return (
-            (self._led, () if partition.leader == NO_LEADER else (partition.leader,)),
-            (self._in_sync, partition.isr),
-            (self._eligible, partition.eligible_leader_replicas),
-        )
 
-    def _states(self, partition: PartitionImage) -> Sequence[tuple[_Keys, bool]]:
-        return (
-            (self.leaderless, partition.leader == NO_LEADER),
-            (self.not_preferred, partition.leader != partition.replicas[0]),
-            (self.reassigning, bool(partition.adding_replicas or partition.removing_replicas)),
-        )
+def _put(keys: _Keys, key: Key, *, belongs: bool) -> None:
+    if belongs:
+        keys[key] = None
+    else:
+        keys.pop(key, None)
 
 
 def _partition(topic: TopicImage | None, number: int) -> PartitionImage | None:

@@ -29,8 +29,8 @@ SETTINGS = (
         doc="A Java class that sends consumers to a nearby replica."),
     BOOLEAN("follower.fetch.last.tiered.offset.enable", False, CLUSTER_WIDE,
         doc="Whether a new follower begins at the end of the remotely stored data."),
-    BOOLEAN("auto.leader.rebalance.enable", True,
+    BOOLEAN("auto.leader.rebalance.enable", True, ACTED_ON,
         doc="Whether leaderships return to the preferred replicas by themselves."),
-    LONG("leader.imbalance.check.interval.seconds", 300, at_least(1),
+    LONG("leader.imbalance.check.interval.seconds", 300, at_least(1), ACTED_ON,
         doc="How often the controller looks whether leaderships should return."),
 )

@@ -1,0 +1,35 @@
+"""A word about brokers that come and go, in the log of the controller that decides on it."""
+
+import logging
+from collections.abc import Sequence
+
+from mainstem.cluster.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def tell_of_brokers(records: Sequence[MetadataRecord]) -> None:
+    """Log what becomes of brokers by these records."""
+    for record in records:
+        if isinstance(record, RegisterBrokerRecord):
+            logger.info("broker %d is registered, with epoch %d", record.broker_id, record.broker_epoch)
+        elif isinstance(record, UnregisterBrokerRecord):
+            logger.info("broker %d is unregistered", record.broker_id)
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            if record.fenced > 0:
+                logger.warning(
+                    "broker %d is fenced: it leads nothing and is in sync with nothing", record.broker_id
+                )
+            elif record.fenced < 0:
+                logger.info("broker %d is unfenced", record.broker_id)
+            if record.in_controlled_shutdown:
+                logger.info("broker %d hands over what it leads, and ends", record.broker_id)
+            if record.log_dirs:
+                logger.warning(
+                    "broker %d has lost a log directory: its replicas there are offline", record.broker_id
+                )
