@@ -96,9 +96,9 @@ class Cluster:
 
     def apply(self, records: Iterable[MetadataRecord]) -> None:
         """Append the records of a decision."""
-        records = list(records)
+        records, before = list(records), self.image
         self.apply_records(records)
-        self.controller.appended(records, self.image, self.now_ms)
+        self.controller.appended(records, before, self.image, self.now_ms)
 
     def register(self, request: BrokerRegistrationRequest, *, is_own: bool = False) -> int:
         """The broker's epoch."""

@@ -20,6 +20,7 @@ from mainstem.broker.network.probe import is_refused
 from mainstem.broker.shared_server import SharedServer
 from mainstem.cluster.controller.controller import Controller
 from mainstem.cluster.controller.probes import Probe
+from mainstem.cluster.features import KRAFT_VERSION
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.records import MetadataRecord
 from mainstem.protocol import registry
@@ -88,7 +89,8 @@ class ControllerRole:
             server.config,
             server.randomness.uuid,
             lambda: log.pending_image,
-            now_ms=self._now_ms(),
+            lambda: server.quorum.history.voters.ids,
+            self._now_ms(),
         )
         self._timer: asyncio.TimerHandle | None = None
         self._probes: set[asyncio.Task[None]] = set()
@@ -138,7 +140,18 @@ class ControllerRole:
     async def update_features(
         self, request: "UpdateFeaturesRequest", api_version: int
     ) -> "UpdateFeaturesResponse":
-        return await self._answered(57, lambda: self._controller.update_features(request, api_version))
+        """The quorum's own level comes last: it is written by the quorum, and stays when all else is well."""
+        response = await self._answered(57, lambda: self._controller.update_features(request, api_version))
+        for update in request.feature_updates if not response.error_code else ():
+            if update.feature == KRAFT_VERSION:
+                try:
+                    await self._server.quorum.upgrade_kraft_version(
+                        update.max_version_level, validate_only=request.validate_only
+                    )
+                except KafkaError as error:
+                    response.error_code = error.code
+                    response.error_message = error.message or error.code.message
+        return response
 
     async def alter_partition_reassignments(
         self, request: "AlterPartitionReassignmentsRequest"
@@ -217,9 +230,10 @@ class ControllerRole:
         return response
 
     def _append(self, records: list[MetadataRecord]) -> MetadataImage:
+        before = self._log.pending_image
         image = self._log.append(records)
         tell_of_brokers(records)
-        self._controller.appended(records, image, self._now_ms())
+        self._controller.appended(records, before, image, self._now_ms())
         return image
 
     # ---- what happens by itself

@@ -84,6 +84,14 @@ def test_every_broker_and_voter_has_to_support_it() -> None:
     assert update(cluster, "group.version", 1) == ErrorCode.NONE
 
 
+def test_the_level_of_the_quorum_is_checked_here_and_written_elsewhere() -> None:
+    cluster = Cluster((1,))
+    before = cluster.image
+    assert update(cluster, "kraft.version", 1) == ErrorCode.NONE
+    assert update(cluster, "kraft.version", 2) == ErrorCode.INVALID_UPDATE_VERSION
+    assert cluster.image is before
+
+
 def test_older_clients_get_a_result_for_each_feature() -> None:
     updates = [FeatureUpdateKey("group.version", 0, allow_downgrade=True)]
     response, _ = Cluster((1,)).controller.update_features(UpdateFeaturesRequest(feature_updates=updates), 0)

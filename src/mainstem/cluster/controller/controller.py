@@ -133,10 +133,14 @@ class Controller:
             if broker_or_none is None or not broker_or_none.active:
                 self._unsettle(self._index.rests_on(broker_id))
 
-    def appended(self, records: Sequence[MetadataRecord], image: MetadataImage, now_ms: int) -> None:
-        """The records of a decision have led to this image, which is the newest."""
-        if not self._index.describes(image):
+    def appended(
+        self, records: Sequence[MetadataRecord], before: MetadataImage, image: MetadataImage, now_ms: int
+    ) -> None:
+        """The records of a decision have led from one image to the next, which is the newest."""
+        if self._index.describes(before):
             self._index.follow(records, image)
+        else:
+            self._index = PartitionIndex(image)
         for record in records:
             if isinstance(record, RegisterBrokerRecord):
                 self._contacts.touch(record.broker_id, record.broker_epoch, now_ms)

@@ -1,7 +1,7 @@
 """UpdateFeatures: the cluster's levels go up, and down where nothing is lost.
 
 A level is finalized only when every broker and every voter supports it. All updates of a request are done, or
-none. The quorum's own level, `kraft.version`, is not decided here.
+none. The quorum's own level, `kraft.version`, is only checked here: the quorum itself writes it.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +10,7 @@ from enum import IntEnum
 from mainstem.cluster.controller.facts import MIN_INSYNC_REPLICAS, Facts
 from mainstem.cluster.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
     metadata_version,
@@ -60,7 +61,8 @@ def update_features(
                 ),
                 [],
             )
-        records.append(FeatureLevelRecord(update.feature, update.max_version_level))
+        if update.feature != KRAFT_VERSION:
+            records.append(FeatureLevelRecord(update.feature, update.max_version_level))
     if _turns_on_elr(image, levels):
         records += elr_safety_records(facts)
     response = UpdateFeaturesResponse(error_message=None)
@@ -96,6 +98,8 @@ def _problem(
         return f"It is at {current}, and to lower it needs a safe or an unsafe downgrade."
     if level > current and kind is not UpgradeType.UPGRADE:
         return f"It is at {current}, so that this would not be a downgrade."
+    if name == KRAFT_VERSION and level < current:
+        return "What the quorum has written at its level cannot be taken back."
     if name == METADATA_VERSION and changes_metadata(level, current):
         if kind is UpgradeType.UNSAFE_DOWNGRADE:
             return "Unsafe downgrades of metadata.version are not possible."
