@@ -20,7 +20,6 @@ CALLED = {
     r".*: __\w+__": "Python reads them",
 }
 EXCEPTIONS = {
-    "src/mainstem/broker/quorum/driver.py: upgrade_kraft_version": "the controller will ask for it",
     "src/mainstem/records/columnar/checksum.py: checksum": "the way into a loop that is only part of kernels",
     "src/mainstem/records/columnar/compiling.py: was_compiled_here": "says whether the cache was of use",
     "src/mainstem/broker/shared_server.py: broker_address": "fetchers dial it",
