@@ -10,7 +10,8 @@ def test_the_fields_and_their_defaults_are_those_that_are_acted_on() -> None:
     expected = {
         setting.name.replace(".", "_"): setting.default
         for setting in TOPIC_SETTINGS.values()
-        if setting.acted_on and setting.name != "internal.segment.bytes"
+        if setting.acted_on
+        and setting.name not in ("internal.segment.bytes", "unclean.leader.election.enable")
     }
     expected["cleanup_policy"] = frozenset({"delete"})  # type: ignore[assignment]
     config = LogConfig()
