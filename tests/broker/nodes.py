@@ -50,7 +50,7 @@ class Nodes:
             "process.roles": roles,
             "listeners": ",".join(listeners),
             "controller.quorum.voters": ",".join(voters),
-            "log.dirs": self.folder / f"node-{node_id}",
+            "log.dirs": self.directory(node_id),
             "broker.heartbeat.interval.ms": 200,
             "broker.session.timeout.ms": 3_000,
             "offsets.topic.num.partitions": 3,
@@ -59,8 +59,11 @@ class Nodes:
         }
         return {name: str(value) for name, value in {**own, **self._settings}.items()}
 
-    def _format(self, node_id: int) -> None:
-        directory = self.folder / f"node-{node_id}"
+    def directory(self, node_id: int) -> Path:
+        return self.folder / f"node-{node_id}"
+
+    def format(self, node_id: int) -> None:
+        directory = self.directory(node_id)
         cluster_id = self.other_cluster_ids.get(node_id, self.cluster_id)
         formatting = Formatting(cluster_id, node_id, first_levels())
         lines = format_directories(
@@ -79,7 +82,7 @@ class Nodes:
         await asyncio.gather(*(self.begin(node_id) for node_id in node_ids or self._roles))
 
     async def begin(self, node_id: int) -> None:
-        self._format(node_id)
+        self.format(node_id)
         node = Node(resolve({}, self.settings(node_id))[0], clock=self.clocks.get(node_id))
         self.running[node_id] = node
         await node.start()
