@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mainstem.broker.metadata.broker_notices import tell_of_brokers
+from mainstem.broker.metadata.broker_notices import tell_of_brokers, warn_of_silent
 from mainstem.broker.metadata.ignored_settings import warn_of_ignored
 from mainstem.broker.network.probe import is_refused
 from mainstem.broker.shared_server import SharedServer
@@ -270,6 +270,7 @@ class ControllerRole:
         if not self.is_active:
             return
         work = self._controller.time_passed(self._now_ms())
+        warn_of_silent(work.records)
         for probe in work.probes:
             task = self._server.loop.create_task(self._probe(probe))
             self._probes.add(task)

@@ -22,9 +22,7 @@ def tell_of_brokers(records: Sequence[MetadataRecord]) -> None:
             logger.info("broker %d is unregistered", record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
             if record.fenced > 0:
-                logger.warning(
-                    "broker %d is fenced: it leads nothing and is in sync with nothing", record.broker_id
-                )
+                logger.info("broker %d is fenced", record.broker_id)
             elif record.fenced < 0:
                 logger.info("broker %d is unfenced", record.broker_id)
             if record.in_controlled_shutdown:
@@ -33,3 +31,13 @@ def tell_of_brokers(records: Sequence[MetadataRecord]) -> None:
                 logger.warning(
                     "broker %d has lost a log directory: its replicas there are offline", record.broker_id
                 )
+
+
+def warn_of_silent(records: Sequence[MetadataRecord]) -> None:
+    """Log which brokers are fenced although nobody asked for it."""
+    for record in records:
+        if isinstance(record, BrokerRegistrationChangeRecord) and record.fenced > 0:
+            logger.warning(
+                "nothing was heard of broker %d for broker.session.timeout.ms: others lead in its place",
+                record.broker_id,
+            )
