@@ -57,7 +57,8 @@ class Mixed(Controllers):
         return super().settings_of(node_id) | {"controller.quorum.bootstrap.servers": servers}
 
     def _name(self, node_id: int) -> str:
-        return f"{self.folder.parent.name}-{node_id}"
+        # The test's folder and, where tests run side by side, that of the worker.
+        return "-".join((*self.folder.parts[-3:-1], str(node_id)))
 
     async def start_kafka(self, *node_ids: int) -> None:
         for node_id in node_ids or self.foreign:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mainstem.cluster.raft.messages import Request
+from mainstem.protocol.apis.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from mainstem.protocol.apis.k80_add_raft_voter import AddRaftVoterRequest, Listener
 from mainstem.protocol.apis.k81_remove_raft_voter import RemoveRaftVoterRequest
-from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.protocol.errors import ErrorCode
 from tests.broker.quorum.controllers import CLUSTER, directory_id
 from tests.interop.mixed_quorum import DESCRIBE, Mixed
 
@@ -119,35 +120,33 @@ def _snapshots(mixed: Mixed, node_id: int) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
-async def test_a_static_quorum_of_both_is_upgraded_under_a_leader_of_mainstem(
-    tmp_path: Path, runner: asyncio.Runner
+@pytest.mark.parametrize("wanted", [1, 2], ids=["kafka-leads", "mainstem-leads"])
+async def test_a_static_quorum_of_both_is_upgraded(
+    wanted: int, tmp_path: Path, runner: asyncio.Runner
 ) -> None:
-    """Apache Kafka's voter tells what it supports, and takes the record of the voters from the log."""
+    """The other voter tells what it supports, and takes the record of the voters from the log."""
     mixed = Mixed(tmp_path / "quorum", [1, 2], [1], static=True)
     try:
         await mixed.start_kafka()
         await mixed.start()
-        while (leader := await mixed.leading({1, 2})) != 2:
-            await mixed.end_kafka(1, kindly=True)
-            await mixed.start_kafka(1)
+        while (leader := await mixed.leading({1, 2})) != wanted:
+            await mixed.end(leader)
+            await _start(mixed, leader)
         await mixed.change(leader, 1001)
         await mixed.all_agree(1001)
         while not await _is_upgraded(mixed, leader):
             await asyncio.sleep(0.5)
-        voters = mixed.quorum(leader).history.voters
-        assert [any(voter.key.directory_id) for voter in voters] == [True, True]
         await mixed.change(leader, 1002)
         await mixed.all_agree(1002)
+        voters = mixed.quorum(2).history.voters
+        assert [any(voter.key.directory_id) for voter in voters] == [True, True]
     finally:
         await mixed.stop()
         await mixed.end_kafka()
 
 
 async def _is_upgraded(mixed: Mixed, leader: int) -> bool:
-    try:
-        await mixed.quorum(leader).upgrade_kraft_version(1)
-    except KafkaError as error:
-        if error.code != ErrorCode.INVALID_UPDATE_VERSION:
-            raise
-        return False
-    return True
+    update = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("kraft.version", 1, upgrade_type=1)])
+    response = await mixed.ask(leader, update)
+    assert response.error_code in (ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION), response
+    return bool(response.error_code == ErrorCode.NONE)
