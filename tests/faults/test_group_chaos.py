@@ -20,13 +20,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from mainstem.protocol.apis.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from mainstem.protocol.errors import ErrorCode
 from mainstem.testing import Broker
+from mainstem.wire import Cluster, from_kafka_options
 from tests.faults.group_history import CommitWatch, Lines, check_delivered, check_order, read_lines
+from tests.faults.transaction_brokers import Killable
 from tests.support.group_views import until
 from tests.support.target import Target
-from tests.support.wire import WireClient
 
 PARTITIONS = 6
 MESSAGES_PER_SECOND = 300
@@ -48,7 +47,6 @@ GROUPS: dict[str, dict[str, Any]] = {
     "static": {**CLASSIC, "partition.assignment.strategy": "range", "group.instance.id": ""},
     "consumer": {"group.protocol": "consumer"},
 }
-_OFFSET_FETCH_BY_NAME = 9
 _ROOT = Path(__file__).parents[2]
 
 
@@ -117,20 +115,10 @@ class Group:
 
 def _committed(target: Target, group: str) -> dict[int, int]:
     """The committed offsets, when the coordinator is there and ready to tell."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
-    answer: Any = None
-
-    def is_ready() -> bool:
-        nonlocal answer
-        (answer,) = client.call(request, _OFFSET_FETCH_BY_NAME).groups
-        return answer.error_code not in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
-
-    with WireClient(target) as client:
-        until(is_ready, "the coordinator")
-    assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
-    return {
-        part.partition_index: part.committed_offset for topic in answer.topics for part in topic.partitions
-    }
+    options = {"bootstrap.servers": target.bootstrap_servers, "request.timeout.ms": "5000"}
+    with Cluster(from_kafka_options(options)) as cluster:
+        found = cluster.offset_fetch(group, require_stable=False)
+    return {partition: committed.offset for (_, partition), committed in found.items()}
 
 
 class Crowd:
@@ -201,7 +189,7 @@ def _is_alive(member: Member) -> bool:
 class Chaos:
     """Does harm, and waits each time until every group has got over it."""
 
-    def __init__(self, broker: Broker, load: Load, crowd: Crowd, seed: int) -> None:
+    def __init__(self, broker: Killable, load: Load, crowd: Crowd, seed: int) -> None:
         self._broker = broker
         self._load = load
         self._crowd = crowd
@@ -265,34 +253,40 @@ def crowd_of(target: Target, folder: Path, members_per_group: int) -> Iterator[C
         crowd.close()
 
 
-def survive(folder: Path, members_per_group: int, faults: int, seed: int) -> tuple[int, int]:
+def survive(
+    broker: Killable, target: Target, folder: Path, members_per_group: int, faults: int, seed: int
+) -> tuple[int, int]:
     """Returns how many messages were written, and how many came, over all groups."""
+    with crowd_of(target, folder, members_per_group) as crowd:
+        load = Load(broker.bootstrap_servers)
+        chaos = Chaos(broker, load, crowd, seed)
+        try:
+            chaos.run(faults)
+        finally:
+            load.end()
+        chaos.recover(further=0)
+        crowd.end()
+        came = 0
+        for group in crowd.groups:
+            histories = group.lines()
+            for history in histories:
+                check_order(history)
+            came += check_delivered(histories, load.ends)
+            assert group.look(target) == load.ends
+    assert "Traceback" not in broker.log
+    return sum(load.ends.values()), came
+
+
+def _survive_on_one(folder: Path, members_per_group: int, faults: int, seed: int) -> tuple[int, int]:
     with Broker(SETTINGS) as broker:
         target = Target("mainstem", broker.bootstrap_servers, broker.data_dir)
         target.create_topic(TOPIC, PARTITIONS)
-        with crowd_of(target, folder, members_per_group) as crowd:
-            load = Load(broker.bootstrap_servers)
-            chaos = Chaos(broker, load, crowd, seed)
-            try:
-                chaos.run(faults)
-            finally:
-                load.end()
-            chaos.recover(further=0)
-            crowd.end()
-            came = 0
-            for group in crowd.groups:
-                histories = group.lines()
-                for history in histories:
-                    check_order(history)
-                came += check_delivered(histories, load.ends)
-                assert group.look(target) == load.ends
-        assert "Traceback" not in broker.log
-        return sum(load.ends.values()), came
+        return survive(broker, target, folder, members_per_group, faults, seed)
 
 
 @pytest.mark.parametrize("seed", [1])
 def test_groups_survive_a_fault_of_each_kind(tmp_path: Path, seed: int) -> None:
-    written, came = survive(tmp_path, members_per_group=2, faults=3, seed=seed)
+    written, came = _survive_on_one(tmp_path, members_per_group=2, faults=3, seed=seed)
     assert came == len(GROUPS) * written
 
 
@@ -302,7 +296,7 @@ def test_twenty_consumers_in_five_groups_survive_fifty_faults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
-    written, came = survive(tmp_path, members_per_group=4, faults=50, seed=50)
+    written, came = _survive_on_one(tmp_path, members_per_group=4, faults=50, seed=50)
     assert came == len(GROUPS) * written
     with capsys.disabled():
         seconds = time.monotonic() - started

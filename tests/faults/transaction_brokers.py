@@ -1,4 +1,6 @@
-"""Brokers that can be killed and started again on their port and data: Mainstem, and Apache Kafka."""
+"""Brokers that can be killed and started again on their ports and data: Mainstem, alone and as a cluster, and
+Apache Kafka.
+"""
 
 import os
 import signal
@@ -11,7 +13,9 @@ from typing import Protocol
 
 from confluent_kafka import KafkaException
 
-from mainstem.testing import Broker
+from mainstem.testing import Broker, Cluster
+from tests.faults.cluster_faults import SETTINGS as CLUSTER_SETTINGS
+from tests.faults.cluster_faults import KillableCluster
 from tests.support.kafka_peer import kafka_command, start_own_kafka
 from tests.support.shared import session_folder, start_guarded
 from tests.support.target import Target
@@ -73,11 +77,14 @@ class KafkaBroker:
 
 
 @contextmanager
-def broker_of(name: str, settings: Mapping[str, str]) -> Iterator[Killable]:
-    """A broker of either kind for the length of a block."""
+def broker_of(name: str, settings: Mapping[str, str], seed: int) -> Iterator[Killable]:
+    """A broker of one kind for the length of a block. The seed decides what a cluster has to stand."""
     if name == "mainstem":
         with Broker(settings) as broker:
             yield broker
+    elif name == "cluster":
+        with Cluster(3, {**CLUSTER_SETTINGS, **settings}) as cluster:
+            yield KillableCluster(cluster, seed)
     else:
         kafka = KafkaBroker(settings)
         try:

@@ -33,7 +33,7 @@ def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[O
 
 
 def _live(name: str, path: Path, kills: int, seed: int) -> None:
-    with broker_of(name, SETTINGS) as broker:
+    with broker_of(name, SETTINGS, seed) as broker:
         try:
             run(broker, path, kills, seed)
             assert "Traceback" not in broker.log

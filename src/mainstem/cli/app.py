@@ -123,6 +123,7 @@ def _module(folder: str) -> Any:
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "demo": _function("demo"),
     "up": _add_up,
+    "cluster": _group("cluster"),
     "topics": _group("topics"),
     "config": _group("config"),
     "logs": _group("logs"),

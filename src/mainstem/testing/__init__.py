@@ -1,14 +1,16 @@
-"""A Mainstem broker for tests and programs: on a free port, in a temporary directory, gone when you are.
+"""Mainstem for tests and programs: on free ports, in a temporary directory, gone when you are.
 
-    from mainstem.testing import Broker
+    from mainstem.testing import Broker, Cluster
 
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
 The broker runs in a process of its own; `Broker.in_process()` runs it inside an asyncio program instead.
+`Cluster(nodes=3)` is several of them that can be killed and started.
 """
 
+from mainstem.testing.cluster import Cluster
 from mainstem.testing.errors import BrokerError
 from mainstem.testing.process import Broker
 
-__all__ = ["Broker", "BrokerError"]
+__all__ = ["Broker", "BrokerError", "Cluster"]

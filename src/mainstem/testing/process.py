@@ -7,18 +7,15 @@ watches a pipe whose other end is held here. Nothing of the broker is imported i
 from __future__ import annotations
 
 import os
-import selectors
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
+from mainstem.local_cluster.node_process import NodeEndedError, NodeProcess
 from mainstem.testing.errors import BrokerError
 from mainstem.testing.settings import SettingValue, setting_texts
 
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from mainstem.storage.files.files import Files
     from mainstem.testing.in_process import InProcessBroker
 
-READY_PREFIX = "mainstem ready "
 LOG_LINES_SHOWN = 15
 
 
@@ -52,7 +48,7 @@ class Broker:
         self._uvloop = uvloop
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: NodeProcess | None = None
         self._log: IO[bytes] | None = None
         self._ready: dict[str, str] = {}
 
@@ -112,7 +108,7 @@ class Broker:
     @property
     def running(self) -> bool:
         """True while the process is alive."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.running
 
     @property
     def data_dir(self) -> Path:
@@ -138,15 +134,9 @@ class Broker:
             self._temporary = Path(tempfile.mkdtemp(prefix="mainstem-"))
         if self._log is None:
             self._log = tempfile.TemporaryFile(mode="a+b", prefix="mainstem-log-")  # noqa: SIM115 - closed in close()
-        self._process = subprocess.Popen(
-            self._command(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            start_new_session=True,  # Ctrl-C is for the test run, which then stops the broker in order
-        )
+        self._process = NodeProcess(self._options(), self._log.fileno())
         try:
-            self._ready = self._await_ready(self._process)
+            self._await_ready(self._process)
         except BaseException:
             self.close()
             raise
@@ -179,62 +169,32 @@ class Broker:
             self._log = None
         self._ready = {}
 
-    def _command(self) -> list[str]:
-        command = [sys.executable, "-m", "mainstem", "up", "--host", self._host, "--port", str(self._port)]
-        command += ["--log-format", "text"]  # people read it when a test fails
-        command += ["--data", str(self.data_dir), "--owner-pipe"]
+    def _options(self) -> list[str]:
+        options = ["--host", self._host, "--port", str(self._port)]
+        options += ["--log-format", "text"]  # people read it when a test fails
+        options += ["--data", str(self.data_dir)]
         if self._temporary is not None:
-            command.append("--ephemeral")
+            options.append("--ephemeral")
         if not self._uvloop:
-            command.append("--no-uvloop")
+            options.append("--no-uvloop")
         for name, value in self._settings.items():
-            command += ["--set", f"{name}={value}"]
-        return command
+            options += ["--set", f"{name}={value}"]
+        return options
 
-    def _await_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        assert process.stdout is not None
-        deadline = time.monotonic() + self._start_timeout_s
-        received = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while b"\n" not in received:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise BrokerError(self._explain(f"not ready within {self._start_timeout_s} s"))
-                chunk = os.read(process.stdout.fileno(), 4096)
-                if not chunk:
-                    code = process.wait()
-                    raise BrokerError(self._explain(f"ended at once with exit code {code}"))
-                received += chunk
-        return _parse_ready(received.decode())
+    def _await_ready(self, process: NodeProcess) -> None:
+        try:
+            process.await_ready(self._start_timeout_s)
+        except TimeoutError as error:
+            raise BrokerError(self._explain(f"was {error}")) from None
+        except NodeEndedError as error:
+            raise BrokerError(self._explain(str(error))) from None
+        self._ready = process.ready
 
     def _end(self, number: signal.Signals) -> int:
         process, self._process = self._process, None
         if process is None:
             raise BrokerError("the broker is not running")
-        process.send_signal(number)
-        try:
-            code = process.wait(self._stop_timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        return code
+        return process.end(number, self._stop_timeout_s)
 
     def _explain(self, what: str) -> str:
-        return "\n".join(
-            [f"the broker was {what}" if what.startswith("not") else f"the broker {what}", *self._tail()]
-        )
-
-    def _tail(self) -> list[str]:
-        return self.log.splitlines()[-LOG_LINES_SHOWN:]
-
-
-def _parse_ready(line: str) -> dict[str, str]:
-    """The fields of `mainstem ready bootstrap=... node=... cluster=... data=...`."""
-    if not line.startswith(READY_PREFIX):
-        raise BrokerError(f"expected the ready line, got {line!r}")
-    head, _, data_dir = line.strip().partition(" data=")
-    fields = dict(part.split("=", 1) for part in head.removeprefix(READY_PREFIX).split(" "))
-    return fields | {"data": data_dir}
+        return "\n".join([f"the broker {what}", *self.log.splitlines()[-LOG_LINES_SHOWN:]])

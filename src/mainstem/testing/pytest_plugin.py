@@ -1,4 +1,4 @@
-"""The pytest plugin: a Mainstem broker for the whole session, or a fresh one for a single test.
+"""The pytest plugin: a Mainstem broker or cluster for the whole session, or a fresh one for a single test.
 
 pytest loads it in every run of every project that has Mainstem installed, so it imports nothing but pytest;
 the rest is imported when a test asks for a broker.
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from mainstem.testing import Broker
+    from mainstem.testing import Broker, Cluster
     from mainstem.testing.settings import SettingValue
 
 
 @pytest.fixture(scope="session")
 def mainstem_config() -> Mapping[str, SettingValue]:
-    """Broker settings for both fixtures; override it in a conftest.py to change them."""
+    """Broker settings for all fixtures; override it in a conftest.py to change them."""
     return {}
 
 
@@ -38,3 +38,21 @@ def fresh_mainstem_broker(mainstem_config: Mapping[str, SettingValue]) -> Iterat
 
     with Broker(mainstem_config) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def mainstem_cluster(mainstem_config: Mapping[str, SettingValue]) -> Iterator[Cluster]:
+    """Three nodes for all tests of the session; a test that ends one starts it again."""
+    from mainstem.testing import Cluster
+
+    with Cluster(3, mainstem_config) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def fresh_mainstem_cluster(mainstem_config: Mapping[str, SettingValue]) -> Iterator[Cluster]:
+    """Three nodes of its own for one test."""
+    from mainstem.testing import Cluster
+
+    with Cluster(3, mainstem_config) as cluster:
+        yield cluster

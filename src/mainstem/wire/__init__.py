@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         group_resource,
         topic_resource,
     )
-    from mainstem.wire.connection import Connection
+    from mainstem.wire.connection import Connection, address_text
     from mainstem.wire.errors import (
         ConnectionLost,
         InvalidOption,
@@ -44,12 +44,22 @@ if TYPE_CHECKING:
     from mainstem.wire.kafka_options import from_kafka_options
     from mainstem.wire.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
     from mainstem.wire.metadata import TopicMetadata
+    from mainstem.wire.nodes import (
+        PREFERRED,
+        SAFE_DOWNGRADE,
+        UNCLEAN,
+        UNSAFE_DOWNGRADE,
+        UPGRADE,
+        BrokerNode,
+    )
     from mainstem.wire.options import ClientOptions, SaslOptions, TlsOptions
+    from mainstem.wire.quorum import QuorumReplica, QuorumState
     from mainstem.wire.stream import FetchStream
     from mainstem.wire.topics import CreatedTopic, NewTopic
     from mainstem.wire.transactions import ProducerIdentity
 
 _MODULES = {
+    "BrokerNode": "nodes",
     "ClientOptions": "options",
     "Cluster": "cluster",
     "CommittedOffset": "group_offsets",
@@ -70,15 +80,23 @@ _MODULES = {
     "NoProgress": "errors",
     "NotServed": "errors",
     "OffsetOutOfRange": "errors",
+    "PREFERRED": "nodes",
     "ProducerIdentity": "transactions",
+    "QuorumReplica": "quorum",
+    "QuorumState": "quorum",
     "READ_COMMITTED": "fetching",
+    "SAFE_DOWNGRADE": "nodes",
     "SaslOptions": "options",
     "SecurityError": "errors",
     "TlsOptions": "options",
     "TopicGone": "errors",
     "TopicMetadata": "metadata",
+    "UNCLEAN": "nodes",
+    "UNSAFE_DOWNGRADE": "nodes",
+    "UPGRADE": "nodes",
     "UnsupportedOption": "errors",
     "WireError": "errors",
+    "address_text": "connection",
     "broker_resource": "configs",
     "from_kafka_options": "kafka_options",
     "group_resource": "configs",
@@ -89,7 +107,13 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
+    "PREFERRED",
     "READ_COMMITTED",
+    "SAFE_DOWNGRADE",
+    "UNCLEAN",
+    "UNSAFE_DOWNGRADE",
+    "UPGRADE",
+    "BrokerNode",
     "ClientOptions",
     "Cluster",
     "CommittedOffset",
@@ -108,6 +132,8 @@ __all__ = [
     "NotServed",
     "OffsetOutOfRange",
     "ProducerIdentity",
+    "QuorumReplica",
+    "QuorumState",
     "SaslOptions",
     "SecurityError",
     "TlsOptions",
@@ -115,6 +141,7 @@ __all__ = [
     "TopicMetadata",
     "UnsupportedOption",
     "WireError",
+    "address_text",
     "broker_resource",
     "from_kafka_options",
     "group_resource",

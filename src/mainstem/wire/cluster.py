@@ -28,8 +28,16 @@ from mainstem.wire.group_offsets import CommittedOffset, offset_commit, offset_f
 from mainstem.wire.leaders import at_leaders
 from mainstem.wire.list_offsets import list_offsets
 from mainstem.wire.metadata import TopicMetadata
+from mainstem.wire.nodes import (
+    DescribedCluster,
+    describe_cluster,
+    elect_leaders,
+    unregister_broker,
+    update_features,
+)
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.producing import Batch, ProduceSettings, produce
+from mainstem.wire.quorum import QuorumState, describe_quorum
 from mainstem.wire.stream import FetchStream
 from mainstem.wire.topics import CreatedTopic, NewTopic, create_partitions, create_topics, delete_topics
 from mainstem.wire.transactions import (
@@ -84,7 +92,7 @@ class Cluster:
     def metadata(self, topics: Iterable[str] | None = None) -> dict[str, TopicMetadata]:
         """These topics, or all. One that does not exist has an error; none is created."""
         wanted = None if topics is None else list(topics)
-        return self._retried(lambda: self._brokers.refresh(wanted))
+        return self.retried(lambda: self._brokers.refresh(wanted))
 
     def list_offsets(
         self, at: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
@@ -154,7 +162,7 @@ class Cluster:
         """A producer id with an epoch. With a transactional id, whoever had it before is fenced."""
         if transactional_id is not None:
             return self._transactions.init_producer_id(transactional_id, transaction_timeout_ms, current)
-        return self._retried(lambda: idempotent_producer(self._brokers.any_connection(), current))
+        return self.retried(lambda: idempotent_producer(self._brokers.any_connection(), current))
 
     def txn_offset_commit(
         self,
@@ -188,7 +196,11 @@ class Cluster:
 
     def at_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
         """Call `ask` with the connection to this broker, again while what it raises passes."""
-        return self._retried(lambda: ask(self._brokers.connection(node_id)))
+        return self.retried(lambda: ask(self._brokers.connection(node_id)))
+
+    def ask_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
+        """Call `ask` with the connection to this broker, once."""
+        return ask(self._brokers.connection(node_id))
 
     def at_each_broker(self, ask: Callable[[int, Connection], list[Answer]]) -> list[Answer]:
         """Call `ask` for each broker, with its id."""
@@ -229,20 +241,54 @@ class Cluster:
         self, resource: ConfigResource, names: Iterable[str] | None = None
     ) -> list[DescribedSetting]:
         """Settings of a topic, group or broker in the order of their names; all when none is named."""
-        (found,) = self._retried(lambda: describe_configs(self._brokers, [resource], names))
+        (found,) = self.retried(lambda: describe_configs(self._brokers, [resource], names))
         return found
 
-    def describe_topics_configs(self, topics: Sequence[str]) -> dict[str, list[DescribedSetting]]:
-        """All settings of each of these topics, asked at once."""
+    def describe_topics_configs(
+        self, topics: Sequence[str], names: Sequence[str] | None = None
+    ) -> dict[str, list[DescribedSetting]]:
+        """Settings of each of these topics, asked at once; all when none is named."""
         resources = [topic_resource(name) for name in topics]
-        found = self._retried(lambda: describe_configs(self._brokers, resources, None)) if resources else []
+        found = self.retried(lambda: describe_configs(self._brokers, resources, names)) if resources else []
         return dict(zip(topics, found, strict=True))
 
     def alter_configs(self, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
         """Set these, all or none; None takes away what was set."""
         alter_configs(self._brokers, resource, changes)
 
-    def _retried(self, attempt: Callable[[], Answer]) -> Answer:
+    def describe_cluster(self) -> DescribedCluster:
+        """The cluster's id and its brokers, fenced ones too where the cluster tells of them."""
+        return self.retried(lambda: describe_cluster(self._brokers.any_connection()))
+
+    def describe_quorum(self) -> QuorumState:
+        """Who leads the metadata quorum, and how far its voters and observers are."""
+        return self.retried(lambda: describe_quorum(self._brokers.any_connection()))
+
+    def elect_leaders(
+        self, kind: int, partitions: Sequence[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, KafkaRefusal | None]:
+        """Elect leaders of these partitions, or of all; see `nodes.elect_leaders`."""
+        timeout_ms = self.options.request_timeout_ms
+        return self.retried(
+            lambda: elect_leaders(self._brokers.any_connection(), kind, partitions, timeout_ms)
+        )
+
+    def update_features(
+        self, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
+    ) -> None:
+        """Raise or lower the finalized levels of features, all or none."""
+        self.retried(
+            lambda: update_features(
+                self._brokers.any_connection(), levels, upgrade_type, validate_only=validate_only
+            )
+        )
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker that will not come back."""
+        self.retried(lambda: unregister_broker(self._brokers.any_connection(), broker_id))
+
+    def retried(self, attempt: Callable[[], Answer]) -> Answer:
+        """Call `attempt`, again while what it raises passes."""
         attempts = self._brokers.attempts()
         while True:
             try:

@@ -6,7 +6,7 @@ import pytest
 
 from mainstem.cli.command_name import command_name, typeable
 from mainstem.cli.up.banner import banner, ready_line
-from mainstem.testing.process import _parse_ready
+from mainstem.local_cluster.node_process import parse_ready
 
 
 def test_the_ready_line_has_its_stable_form() -> None:
@@ -16,15 +16,15 @@ def test_the_ready_line_has_its_stable_form() -> None:
 
 def test_with_a_metrics_port_the_ready_line_names_it() -> None:
     line = ready_line("localhost:9092", 1, "id", "/a b", "http://localhost:9644/metrics")
-    assert _parse_ready(line)["metrics"] == "http://localhost:9644/metrics"
-    assert _parse_ready(line)["data"] == "/a b"
+    assert parse_ready(line)["metrics"] == "http://localhost:9644/metrics"
+    assert parse_ready(line)["data"] == "/a b"
     assert "http://localhost:9644/metrics" in banner(
         "localhost:9092", "/x", ephemeral=False, metrics_url="http://localhost:9644/metrics"
     )
 
 
 def test_mainstem_testing_reads_the_ready_line() -> None:
-    assert _parse_ready(ready_line("[::1]:9092", 1, "id", "/a b/c=d") + "\n") == {
+    assert parse_ready(ready_line("[::1]:9092", 1, "id", "/a b/c=d") + "\n") == {
         "bootstrap": "[::1]:9092",
         "node": "1",
         "cluster": "id",

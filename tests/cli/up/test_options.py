@@ -12,13 +12,15 @@ def test_without_arguments_nothing_is_asked_for() -> None:
 
 def test_every_option_is_read() -> None:
     line = "--data d --host ::1 --port=0 --config f.properties --set a.b=1 --set=c.d=x=y"
-    line += " --metrics-port 9644 --log-format json"
+    line += " --metrics-port 9644 --log-format json --nodes 3 --no-restart"
     options = parse([*line.split(), "--no-uvloop", "--log-level", "debug"])
     assert options == UpOptions(
         data="d",
         host="::1",
         port=0,
         metrics_port=9644,
+        nodes="3",
+        restart=False,
         config="f.properties",
         set=["a.b=1", "c.d=x=y"],
         uvloop=False,
@@ -44,6 +46,9 @@ def test_every_option_is_read() -> None:
             ["--metrics-port", "-2"],
             "--metrics-port -2 is out of range: use 0 to 65535 (0 picks a free one)",
         ),
+        (["--nodes", "0"], "--nodes 0 is neither a number from 1 to 100 nor auto"),
+        (["--nodes", "all"], "--nodes all is neither a number from 1 to 100 nor auto"),
+        (["--no-restart"], "--no-restart goes with --nodes: a single broker is never started again"),
         (["start"], "unexpected argument 'start'"),
         (
             ["--data", "d", "--ephemeral"],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,6 +58,10 @@ ReplicationFactor = Annotated[
         help="Copies; the broker's default otherwise.",
     ),
 ]
+
+
+def _only(flag: str, which: str) -> Any:
+    return typer.Option(flag, metavar="", help=f"Only the partitions {which}.")
 
 
 @app.command(
@@ -119,7 +123,11 @@ def create(
 
 @app.command(
     "describe",
-    epilog=examples("mainstem topics describe orders", "mainstem topics describe --json orders audit"),
+    epilog=examples(
+        "mainstem topics describe orders",
+        "mainstem topics describe --json orders audit",
+        "mainstem topics describe --under-replicated-partitions",
+    ),
 )
 @takes_target
 def describe(
@@ -130,13 +138,27 @@ def describe(
     all_configs: Annotated[
         bool, typer.Option("--all-configs", metavar="", help="Show settings left at their default too.")
     ] = False,
+    under_replicated: Annotated[
+        bool, _only("--under-replicated-partitions", "that lack a copy in sync")
+    ] = False,
+    under_min_isr: Annotated[
+        bool, _only("--under-min-isr-partitions", "with fewer copies in sync than min.insync.replicas")
+    ] = False,
+    at_min_isr: Annotated[
+        bool, _only("--at-min-isr-partitions", "with just as many as min.insync.replicas")
+    ] = False,
+    unavailable: Annotated[bool, _only("--unavailable-partitions", "without a leader")] = False,
     as_json: Json = False,
 ) -> None:
     """Show partitions, offsets, sizes, settings, and how far retention and compaction are."""
-    from mainstem.cli.topics import description  # not for `topics list`, which is asked the most
+    from mainstem.cli.topics import description, unwell  # not for `topics list`, which is asked the most
 
+    kinds = unwell.Kinds(under_replicated, under_min_isr, at_min_isr, unavailable)
     with target.connect() as cluster:
         topics = existing_topics(cluster, names) if names else [*cluster.metadata().values()]
+        if any(kinds):
+            unwell.show(cluster, topics, kinds, as_json=as_json)
+            return
         found = description.collect(cluster, topics, all_configs=all_configs)
     if as_json:
         print_json([description.as_json(topic) for topic in found])

@@ -11,6 +11,8 @@ from pathlib import Path
 from mainstem import __version__
 from mainstem.cli.command_name import command_name
 
+_BOLD, _DIM, _PLAIN = "\033[1m", "\033[2m", "\033[0m"
+
 
 def ready_line(
     bootstrap: str, node_id: int, cluster_id: str, data_dir: str, metrics_url: str | None = None
@@ -26,22 +28,36 @@ def ready_line(
 
 def banner(bootstrap: str, data_dir: str, *, ephemeral: bool, metrics_url: str | None = None) -> str:
     """A few lines for a terminal: where it listens, where the data is, what to type next."""
-    bold, dim, reset = ("", "", "") if os.environ.get("NO_COLOR") else ("\033[1m", "\033[2m", "\033[0m")
     option = "" if bootstrap == "localhost:9092" else f" -b {bootstrap}"
-    place = f"{_with_tilde(data_dir)}{' (removed at exit)' if ephemeral else ''}"
+    place = f"{with_tilde(data_dir)}{' (removed at exit)' if ephemeral else ''}"
     command = command_name()
     rows = (
-        ("bootstrap", f"{bold}{bootstrap}{reset}"),
+        ("bootstrap", in_bold(bootstrap)),
         ("data", place),
         *((("metrics", metrics_url),) if metrics_url is not None else ()),
         ("try", f"echo 'hello, world' | {command} produce greetings{option}"),
         ("", f"{command} consume greetings --from-beginning{option}"),
         ("stop", "Ctrl-C"),
     )
-    lines = [f"  {dim}{label:<10}{reset} {text}" for label, text in rows]
-    return "\n".join(["", f"  {bold}Mainstem {__version__}{reset}, ready for Kafka clients", "", *lines, ""])
+    lines = [row(label, text) for label, text in rows]
+    title = f"  {in_bold(f'Mainstem {__version__}')}, ready for Kafka clients"
+    return "\n".join(["", title, "", *lines, ""])
 
 
-def _with_tilde(path: str) -> str:
+def row(label: str, text: str) -> str:
+    """One fact for a terminal."""
+    return f"  {_styled(_DIM, f'{label:<10}')} {text}"
+
+
+def in_bold(text: str) -> str:
+    return _styled(_BOLD, text)
+
+
+def with_tilde(path: str) -> str:
+    """The path as a person writes it."""
     home = str(Path.home())
     return f"~{path[len(home) :]}" if path.startswith(home + "/") else path
+
+
+def _styled(style: str, text: str) -> str:
+    return text if os.environ.get("NO_COLOR") else f"{style}{text}{_PLAIN}"

@@ -13,6 +13,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +27,10 @@ from mainstem.cli.up.options import UpOptions, parse
 
 if TYPE_CHECKING:
     from mainstem.broker.node import Node
+    from mainstem.config import BrokerConfig
 
+# As long as a service manager waits for a broker with many logs.
+ORPHAN_STOP_S = 30.0
 CHECK_DIRECTORY = "check that directory, or choose another one with --data"
 
 logger = logging.getLogger("mainstem.up")
@@ -41,6 +46,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(options: UpOptions) -> int:
     """Run the broker as the options say; the temporary directory of --ephemeral does not outlive the call."""
+    if options.nodes is not None:
+        from mainstem.cli.up.cluster import run_cluster
+
+        return run_cluster(options)
     logs.configure(options.log_level or "info", options.log_format)
     signal.signal(signal.SIGTERM, _stop_before_ready)
     temporary = (
@@ -49,7 +58,7 @@ def run(options: UpOptions) -> int:
     data_dir = temporary or (Path(options.data) if options.data is not None else None)
     owner = _OwnerPipe() if options.owner_pipe else None
     try:
-        return _serve(options, data_dir, owner)
+        return _serve(options, data_dir)
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -57,19 +66,20 @@ def run(options: UpOptions) -> int:
             shutil.rmtree(data_dir, ignore_errors=True)
 
 
-def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) -> int:
+def _serve(options: UpOptions, data_dir: Path | None) -> int:
     from mainstem.broker import server
     from mainstem.broker.errors import StartupError
     from mainstem.cli.up.settings import configure
 
     config, warnings = configure(options, data_dir)
+    _refuse_cluster_directories(config)
+    if options.format_as is not None:
+        _format(config, options.format_as)
     for warning in warnings:
         logger.warning(warning)
 
     def on_ready(node: Node) -> None:
         _obey_hangup()
-        if owner is not None:
-            owner.watch()
         _announce(node, options)
 
     try:
@@ -84,6 +94,41 @@ def _serve(options: UpOptions, data_dir: Path | None, owner: _OwnerPipe | None) 
         with contextlib.suppress(OSError):  # the terminal may be gone: that is one of the ways to stop it
             os.write(sys.stdout.fileno(), b"\n  stopped\n")
     return code
+
+
+def _refuse_cluster_directories(config: BrokerConfig) -> None:
+    """A broker would take the folders of nodes in there for those of its topics."""
+    from mainstem.local_cluster.names import holds_a_cluster
+
+    for directory in config.log_dirs():
+        if holds_a_cluster(directory):
+            raise CommandError(
+                f"{directory} holds a cluster of several nodes",
+                f"mainstem up --nodes auto --data {directory} starts all of them",
+            )
+
+
+def _format(config: BrokerConfig, cluster_id: str) -> None:
+    """Before the first start of a node that is one of several."""
+    from mainstem.broker.metadata.formatting import FormatError, Formatting, format_directories
+    from mainstem.cli.storage.settings import directories, metadata_directory
+    from mainstem.cluster.releases import first_levels
+    from mainstem.protocol.uuids import random_uuid
+    from mainstem.storage.files.real_files import RealFiles
+
+    try:
+        for line in format_directories(
+            RealFiles(),
+            directories(config),
+            metadata_directory(config),
+            Formatting(cluster_id, config.get("node.id"), first_levels()),
+            ignore_formatted=True,
+            new_uuid=random_uuid,
+            now_ms=time.time_ns() // 1_000_000,
+        ):
+            logger.info(line)
+    except FormatError as error:
+        raise in_two_lines(str(error), CHECK_DIRECTORY) from None
 
 
 def _announce(node: Node, options: UpOptions) -> None:
@@ -117,18 +162,21 @@ def _obey_hangup() -> None:
 
 
 class _OwnerPipe:
-    """Standard input as a leash: when the program that holds its other end is gone, the broker goes too."""
+    """Standard input as a leash: when the program that holds its other end is gone, the node goes too.
+
+    A thread watches it from the first moment, for a node may wait long for others before it is ready. One
+    that does not obey in time is killed: nobody is left who could.
+    """
 
     def __init__(self) -> None:
         self.closed = False
+        threading.Thread(target=self._watch, name="owner-pipe", daemon=True).start()
 
-    def watch(self) -> None:
-        """Start watching, in the running event loop; a pipe that closed during the start is seen at once."""
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._on_readable)
-
-    def _on_readable(self) -> None:
-        if os.read(sys.stdin.fileno(), 4096):
-            return
+    def _watch(self) -> None:
+        with contextlib.suppress(OSError):
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
         self.closed = True
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_STOP_S)
+        os.kill(os.getpid(), signal.SIGKILL)

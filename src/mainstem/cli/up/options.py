@@ -15,6 +15,7 @@ from mainstem.nearest import suggestion
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+NODES_MAX = 100
 
 
 class UpOptions(Struct):
@@ -24,6 +25,8 @@ class UpOptions(Struct):
     host: str | None = None
     port: int | None = None
     metrics_port: int | None = None
+    nodes: str | None = None
+    restart: bool = True
     config: str | None = None
     set: list[str] = []
     ephemeral: bool = False
@@ -31,6 +34,7 @@ class UpOptions(Struct):
     log_level: str | None = None
     log_format: str | None = None
     owner_pipe: bool = False
+    format_as: str | None = None
 
 
 class OptionSpec(NamedTuple):
@@ -66,6 +70,21 @@ OPTION_SPECS = (
         "Serve /metrics for Prometheus, /healthz and /readyz on this port of localhost; 0 picks a free one.",
     ),
     OptionSpec(
+        "nodes",
+        ("--nodes",),
+        "N",
+        "Run a cluster of N nodes on this machine; with auto, one for each core. Node i listens on "
+        "PORT + i - 1, keeps its data in DIR/node-i and its log in DIR/node-i.log, and is started again "
+        "when it dies.",
+    ),
+    OptionSpec(
+        "restart",
+        ("--no-restart",),
+        None,
+        "With --nodes: leave a node that died as it is.",
+        flag_value=False,
+    ),
+    OptionSpec(
         "config", ("--config", "-c"), "FILE", "A Kafka server.properties file. The options here win over it."
     ),
     OptionSpec(
@@ -93,6 +112,13 @@ OPTION_SPECS = (
         ("--owner-pipe",),
         None,
         "Shut down when standard input is closed; --ephemeral data is then removed, and kept on SIGTERM.",
+        hidden=True,
+    ),
+    OptionSpec(
+        "format_as",
+        ("--format-as",),
+        "CLUSTER_ID",
+        "Format the data directories for this cluster first, where that was never done.",
         hidden=True,
     ),
 )
@@ -133,10 +159,21 @@ def checked(options: UpOptions) -> UpOptions:
         raise _usage(f"--log-format {options.log_format} is not one of {', '.join(LOG_FORMATS)}")
     if options.ephemeral and options.data is not None and not options.owner_pipe:
         raise _usage("--ephemeral removes its data at exit: give either --data or --ephemeral, not both")
+    _check_nodes(options)
     for setting in options.set:
         if "=" not in setting:
             raise _usage(f"--set {setting} has no value: write --set {setting}=VALUE")
     return options
+
+
+def _check_nodes(options: UpOptions) -> None:
+    nodes = options.nodes
+    if nodes is None:
+        if not options.restart:
+            raise _usage("--no-restart goes with --nodes: a single broker is never started again")
+        return
+    if nodes != "auto" and not (nodes.isdecimal() and 1 <= int(nodes) <= NODES_MAX):
+        raise _usage(f"--nodes {nodes} is neither a number from 1 to {NODES_MAX} nor auto")
 
 
 def _assign(options: UpOptions, spec: OptionSpec, value: str) -> None:

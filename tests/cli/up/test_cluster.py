@@ -1,0 +1,167 @@
+"""`mainstem up --nodes` as a process: what it starts, what it says of it, and that nothing is left of it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from mainstem.local_cluster.ports import free_ports
+from mainstem.testing import Broker
+from tests.cli.up.test_up import refused
+
+UP = [sys.executable, "-m", "mainstem", "up"]
+READY = re.compile(r"mainstem ready bootstrap=(\S+) nodes=(\d+) cluster=\S{22} data=(.+)\n")
+CHANGE = re.compile(r"mainstem node id=(\d+) state=(\w+)(?: remark=(.*))?\n")
+
+
+class Up:
+    """A supervisor in a process of its own, and what it has said."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [*UP, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        self.pids: dict[int, int] = {}
+        self.bootstrap_servers = ""
+
+    def read(self) -> tuple[int, str, str] | None:
+        """The next change of a node, or None where the ready line is next."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if ready := READY.fullmatch(line):
+            self.bootstrap_servers = ready[1]
+            return None
+        change = CHANGE.fullmatch(line)
+        assert change, line
+        node, state, remark = int(change[1]), change[2], change[3] or ""
+        if state == "starting":
+            self.pids[node] = int(remark.rpartition(" ")[2])
+        return node, state, remark
+
+    def read_to_ready(self) -> list[tuple[int, str]]:
+        changes = []
+        while change := self.read():
+            changes.append(change[:2])
+        return changes
+
+    def read_to(self, node: int, state: str) -> str:
+        """Its remark."""
+        while True:
+            change = self.read()
+            assert change is not None
+            if change[:2] == (node, state):
+                return change[2]
+
+
+@contextmanager
+def up(*options: str) -> Iterator[Up]:
+    running = Up(*options)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.communicate()
+        await_gone(running.pids.values())
+
+
+def await_gone(pids: object) -> None:
+    deadline = time.monotonic() + 30
+    for pid in list(pids):  # type: ignore[call-overload]
+        with suppress(ProcessLookupError):
+            while True:
+                os.kill(pid, 0)
+                assert time.monotonic() < deadline, f"process {pid} is left over"
+                time.sleep(0.02)
+
+
+def test_all_nodes_come_up_and_go_with_the_supervisor(tmp_path: Path) -> None:
+    (first,) = free_ports("localhost", 1)
+    with up("--nodes", "3", "--port", str(first), "--data", str(tmp_path)) as running:
+        changes = running.read_to_ready()
+        assert changes[:3] == [(1, "starting"), (2, "starting"), (3, "starting")]
+        assert sorted(changes[3:]) == [(1, "up"), (2, "up"), (3, "up")]
+        assert running.bootstrap_servers == ",".join(f"localhost:{first + i}" for i in range(3))
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(30) == 0
+        await_gone(running.pids.values())
+    for node in (1, 2, 3):
+        assert (tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists()
+        assert "Traceback" not in (tmp_path / f"node-{node}.log").read_text()
+
+
+def test_a_node_that_died_is_started_again(tmp_path: Path) -> None:
+    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path)) as running:
+        running.read_to_ready()
+        first_pid = running.pids[2]
+        os.kill(first_pid, signal.SIGKILL)
+        assert running.read_to(2, "stopped").startswith("killed by SIGKILL; starts again ")
+        running.read_to(2, "up")
+        assert running.pids[2] != first_pid
+
+
+def test_without_restarts_the_others_go_on(tmp_path: Path) -> None:
+    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path), "--no-restart") as running:
+        running.read_to_ready()
+        os.kill(running.pids[3], signal.SIGKILL)
+        assert running.read_to(3, "stopped") == "killed by SIGKILL"
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(30) == 1
+
+
+def test_no_node_outlives_a_supervisor_that_was_killed(tmp_path: Path) -> None:
+    with up("--nodes", "2", "--port", "0", "--data", str(tmp_path)) as running:
+        running.read_to_ready()
+        running.process.kill()
+        await_gone(running.pids.values())
+
+
+def test_nodes_that_never_got_ready_go_too(tmp_path: Path) -> None:
+    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path)) as running:
+        for _ in range(3):
+            running.read()
+        running.process.kill()
+        await_gone(running.pids.values())
+
+
+def test_an_ephemeral_cluster_leaves_nothing_behind() -> None:
+    with up("--nodes", "1", "--port", "0", "--ephemeral") as running:
+        running.read_to_ready()
+        folder = Path(os.readlink(f"/proc/{running.pids[1]}/fd/2")).parent
+        assert (folder / "node-1").is_dir()
+        running.process.terminate()
+        running.process.wait(30)
+        assert not folder.exists()
+
+
+def test_what_it_cannot_do_is_said_with_a_next_step(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "single"):
+        assert "single broker" in refused("--nodes", "3", "--data", str(tmp_path / "single"))
+    assert "is given to each node" in refused("--nodes", "3", "--set", "node.id=7")
+    assert "leaves no ports" in refused("--nodes", "3", "--port", "65534", "--data", str(tmp_path / "x"))
+    (tmp_path / "several").mkdir()
+    (tmp_path / "several" / "cluster.json").write_text("{}")
+    assert "cannot be understood" in refused("--nodes", "3", "--data", str(tmp_path / "several"))
+    assert "holds a cluster" in refused("--data", str(tmp_path / "several"))
+
+
+def test_a_node_that_refuses_to_start_ends_all_with_its_reason(tmp_path: Path) -> None:
+    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path), "--set", "num.partitions=0") as running:
+        while (change := running.read()) and change[1] != "stopped":
+            pass
+        assert change is not None
+        assert "num.partitions" in change[2]
+        assert running.process.wait(30) == 1
+
+
+@pytest.mark.parametrize("nodes", ["auto"])
+def test_auto_is_a_node_for_each_core(tmp_path: Path, nodes: str) -> None:
+    with up("--nodes", nodes, "--port", "0", "--data", str(tmp_path)) as running:
+        running.read()
+        assert len(list(tmp_path.glob("node-*.properties"))) == len(os.sched_getaffinity(0))
