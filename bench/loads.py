@@ -49,6 +49,16 @@ class IdleConnections:
     opening_seconds: float = 0.0
 
 
+@dataclass
+class Paced:
+    """What a producer at a fixed rate has seen; filled in when it has ended."""
+
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    silence_ms: float = 0.0
+    failed: int = 0
+
+
 @dataclass(frozen=True)
 class Loader:
     """The load generators, pointed at one broker."""
@@ -56,9 +66,11 @@ class Loader:
     tools: Tools
     peer: Peer
 
-    def produce(self, topic: str, messages: int, size_bytes: int, codec: str = "none") -> Throughput:
-        """acks=1, as fast as librdkafka can, with its own partitioner; batches of up to a megabyte."""
-        load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", "1", "-z", codec]
+    def produce(
+        self, topic: str, messages: int, size_bytes: int, codec: str = "none", acks: int = 1
+    ) -> Throughput:
+        """As fast as librdkafka can, with its own partitioner; batches of up to a megabyte."""
+        load = ["-P", "-s", str(size_bytes), "-c", str(messages), "-a", str(acks), "-z", codec]
         load += ["-X", "linger.ms=5", "-X", "batch.num.messages=10000"]
         load += ["-X", "queue.buffering.max.messages=500000"]
         return parse_produced(self._librdkafka(topic, load), messages, size_bytes)
@@ -133,6 +145,30 @@ class Loader:
         """acks=all, no linger, and a consumer that long-polls on a connection of its own."""
         load = ["--rate", str(rate_per_s), "--count", str(messages), "--warmup", str(warmup)]
         return self._own(self.tools.e2e, topic, load)
+
+    @contextmanager
+    def paced(self, topic: str, seconds: int, rate_per_s: int = 1_000, acks: int = -1) -> Iterator[Paced]:
+        """A producer at a fixed rate: the block is entered when it is warm, and left when it has ended."""
+        done = Paced()
+        load = ["--seconds", str(seconds), "--rate", str(rate_per_s), "--acks", str(acks)]
+        command = [str(self.tools.paced), "--port", str(self.peer.port), "--topic", topic, *load]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe) as producer:
+            assert producer.stdout is not None
+            try:
+                if not producer.stdout.readline().startswith(b"paced"):
+                    _, errors = producer.communicate(timeout=10)
+                    raise BenchError(f"the paced producer: {errors.decode(errors='replace').strip()}")
+                yield done
+                output, errors = producer.communicate(timeout=_TIMEOUT_S)
+                if producer.returncode != 0:
+                    raise BenchError(f"the paced producer: {errors.decode(errors='replace').strip()}")
+                fields = json.loads(output)
+                done.silence_ms, done.p99_ms = fields["silence_ms"], fields["p99_ms"]
+                done.p50_ms, done.failed = fields["p50_ms"], fields["failed"]
+            finally:
+                if producer.poll() is None:
+                    producer.kill()
 
     @contextmanager
     def idle_connections(self, count: int) -> Iterator[IdleConnections]:

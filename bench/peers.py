@@ -94,7 +94,7 @@ class Peer(ABC):
         self.port = self.port or free_port()
         self.prepare(self.port)
         started = time.monotonic()
-        self._spawn(self.port)
+        self.spawn()
         self._wait_ready(started + START_TIMEOUT_S, partitions)
         return time.monotonic() - started
 
@@ -115,14 +115,27 @@ class Peer(ABC):
             process.wait(10)
         return time.monotonic() - started
 
+    def kill(self) -> None:
+        """End it as a crash would."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _spawn(self, port: int) -> None:
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self) -> None:
+        """Start the process, and wait for nothing."""
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(port),
+                self.command(self.port),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -42,6 +42,7 @@ class Tools:
     consumers: Path
     transactions: Path
     txn_produce: Path
+    paced: Path
 
 
 def build_tools() -> Tools:
@@ -57,6 +58,7 @@ def build_tools() -> Tools:
         consumers=_build_own("consumers", with_librdkafka=True),
         transactions=_build_own("transactions", with_librdkafka=True),
         txn_produce=_build_own("txn_produce", with_librdkafka=True),
+        paced=_build_own("paced", with_librdkafka=True),
     )
 
 

@@ -50,11 +50,12 @@ def create_topics(
     partitions: int,
     timeout_s: float = 60.0,
     configs: Mapping[str, str] | None = None,
+    copies: int = 1,
 ) -> None:
     admin = _admin(peer)
     config = dict(configs or {})
     wanted = [
-        NewTopic(name, num_partitions=partitions, replication_factor=1, config=config) for name in names
+        NewTopic(name, num_partitions=partitions, replication_factor=copies, config=config) for name in names
     ]
     _wait("create", admin.create_topics(wanted, request_timeout=timeout_s), timeout_s)
 

@@ -71,6 +71,34 @@ def receive_frame(connection: socket.socket) -> bytes:
     return _receive(connection, size)
 
 
+def leader_ports(port: int, topic: str) -> dict[int, int]:
+    """At which port each partition of a topic is led, as far as it is."""
+    reader = _Reader(fetch_metadata(port))
+    reader.skip(4)
+    ports: dict[int, int] = {}
+    for _ in range(reader.int32()):
+        node = reader.int32()
+        reader.string()
+        ports[node] = reader.int32()
+        reader.string()
+    reader.skip(4)
+    for _ in range(reader.int32()):
+        reader.skip(2)
+        name = reader.string()
+        reader.skip(1)
+        leaders = {}
+        for _ in range(reader.int32()):
+            reader.skip(2)
+            partition, leader = reader.int32(), reader.int32()
+            for _ in range(2):  # replicas and those in sync
+                reader.skip(4 * reader.int32())
+            if leader in ports:
+                leaders[partition] = ports[leader]
+        if name == topic.encode():
+            return leaders
+    return {}
+
+
 def wait_for_metadata(port: int, deadline: float, partitions: int = 0) -> None:
     """Until a useful answer, with leaders for so many partitions; `deadline` is of time.monotonic()."""
     while time.monotonic() < deadline:
@@ -105,9 +133,11 @@ class _Reader:
         self._at += 4
         return int(value)
 
-    def string(self) -> None:
+    def string(self) -> bytes:
         (length,) = struct.unpack_from(">h", self._data, self._at)
-        self._at += 2 + max(0, length)
+        start = self._at + 2
+        self._at = start + max(0, length)
+        return self._data[start : self._at]
 
 
 def _leaders_of_topic(reader: _Reader) -> int:

@@ -1,6 +1,16 @@
 """All phases by subject, in the order in which they run: on the two warm brokers, then on fresh ones."""
 
-from bench.phases import compaction, groups, latency, lifecycle, metrics, spark, throughput, transactions
+from bench.phases import (
+    cluster,
+    compaction,
+    groups,
+    latency,
+    lifecycle,
+    metrics,
+    spark,
+    throughput,
+    transactions,
+)
 from bench.phases.model import Phase
 
 SUBJECTS: dict[str, tuple[Phase, ...]] = {
@@ -8,6 +18,7 @@ SUBJECTS: dict[str, tuple[Phase, ...]] = {
     "groups": groups.PHASES,
     "transactions": transactions.PHASES,
     "compaction": compaction.PHASES,
+    "cluster": cluster.PHASES,
     "metrics": metrics.PHASES,
     "spark": spark.PHASES,
 }

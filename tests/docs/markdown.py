@@ -3,9 +3,10 @@
 import re
 from typing import NamedTuple
 
-# Languages whose blocks are commands; everything else is for reading (settings, output, tables).
+# Languages whose blocks are commands; everything else is for reading (settings, output, tables). What is for
+# several machines is `sh`: test_cluster_page.py runs it.
 COMMAND_LANGUAGES = frozenset({"bash", "console", "python"})
-READING_LANGUAGES = frozenset({"text", "properties", "json", "yaml", "sql"})
+READING_LANGUAGES = frozenset({"text", "properties", "json", "yaml", "sql", "sh"})
 
 _FENCE = re.compile(r"^```([\w-]*)[ ]*(\S*)\n(.*?)^```$", re.M | re.S)
 

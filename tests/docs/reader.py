@@ -136,12 +136,13 @@ class Reader:
                 start_new_session=True,
             )
         assert self._broker.stdout is not None
-        deadline = time.monotonic() + TIMEOUT_S
+        printed, deadline = b"", time.monotonic() + TIMEOUT_S
         while select.select([self._broker.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            line = self._broker.stdout.readline()
-            if line.startswith("mainstem ready "):
+            chunk = os.read(self._broker.stdout.fileno(), 4096)
+            printed += chunk
+            if re.search(rb"^mainstem ready .*\n", printed, re.M):
                 return
-            assert line, f"line {block.line}: the broker ended\n{(self.folder / '.broker.log').read_text()}"
+            assert chunk, f"line {block.line}: it has ended\n{(self.folder / '.broker.log').read_text()}"
         raise AssertionError(f"line {block.line}: the broker is not ready")
 
     def _with_port(self, command: str) -> str:
