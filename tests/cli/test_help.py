@@ -13,6 +13,8 @@ COMMANDS = [
     ("produce",),
     ("consume",),
     ("dump-log",),
+    *(("cluster", name) for name in ("status", "id", "elect-leaders", "unregister")),
+    *(("cluster", name) for name in ("features", "upgrade", "downgrade")),
     *(("topics", name) for name in ("list", "create", "describe", "delete", "alter")),
     *(("groups", name) for name in ("list", "describe", "members", "lag")),
     *(("groups", name) for name in ("reset-offsets", "delete-offsets", "delete")),

@@ -1,6 +1,6 @@
 """The systemd units, the container and the Kubernetes manifests: what a parser and a shell can tell of them.
 
-Neither systemd, Docker nor Kubernetes runs here. What they would start is started: the script of the container
+Neither systemd, Docker nor Kubernetes runs here. What they would start is started: the container's script
 makes a file of settings that Mainstem takes.
 """
 

@@ -8,12 +8,12 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from mainstem.local_cluster.ports import free_ports, is_free
 from tests.docs.markdown import Block, console_steps, matches
 
 ROOT = Path(__file__).parents[2]
@@ -171,6 +171,8 @@ def uses_spark(text: str) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port with two more behind it, for the nodes of a cluster."""
+    while True:
+        (port,) = free_ports("localhost", 1)
+        if is_free("localhost", port + 1) and is_free("localhost", port + 2):
+            return port

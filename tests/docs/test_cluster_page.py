@@ -86,7 +86,7 @@ def steps() -> Iterator[tuple[list[str], str]]:
 
 def rounds() -> Iterator[list[tuple[str, str]]]:
     """The commands in the order in which they are typed: what is for several machines is done on one after
-    the other, all of a block's commands there first. Starting nodes is the exception, for they need each other.
+    the other. Nodes are started without waiting for them, for they need each other.
     """
     pending: list[tuple[list[str], str]] = []
     for where, line in [*steps(), ([], "")]:
