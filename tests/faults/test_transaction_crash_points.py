@@ -102,9 +102,9 @@ class CrashingBroker(Broker):
         super().__init__(data_dir=folder / "data")
         self.order = folder / "order"
 
-    def _command(self) -> list[str]:
-        python, _, _, *rest = super()._command()
-        return [python, str(Path(__file__).with_name("transaction_crash_main.py")), str(self.order), *rest]
+    def _program(self) -> list[str]:
+        python, *_ = super()._program()
+        return [python, str(Path(__file__).with_name("transaction_crash_main.py")), str(self.order)]
 
 
 @pytest.fixture(scope="module")

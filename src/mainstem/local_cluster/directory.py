@@ -79,6 +79,13 @@ class ClusterDirectory:
                 "give a cluster a directory of its own with --data"
             )
         self._take_lock()
+        try:
+            return self._count(nodes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _count(self, nodes: int | None) -> int:
         known = self._remembered = self._read() or Remembered(uuid_to_text(random_uuid()))
         count = nodes if nodes is not None else known.nodes
         left_out = [node for node in range(count + 1, known.nodes + 1) if self.data(node).exists()]

@@ -28,11 +28,17 @@ class NodeEndedError(Exception):
 class NodeProcess:
     """Started by being made. `ready` is what its ready line said, empty before that."""
 
-    def __init__(self, options: Sequence[str], log: int, keep_open: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        options: Sequence[str],
+        log: int,
+        keep_open: Sequence[int] = (),
+        program: Sequence[str] = (sys.executable, "-m", "mainstem"),
+    ) -> None:
         self.ready: dict[str, str] = {}
         self._printed = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mainstem", "up", *options, "--owner-pipe"],
+            [*program, "up", *options, "--owner-pipe"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,7 +135,7 @@ class Broker:
             self._temporary = Path(tempfile.mkdtemp(prefix="mainstem-"))
         if self._log is None:
             self._log = tempfile.TemporaryFile(mode="a+b", prefix="mainstem-log-")  # noqa: SIM115 - closed in close()
-        self._process = NodeProcess(self._options(), self._log.fileno())
+        self._process = NodeProcess(self._options(), self._log.fileno(), program=self._program())
         try:
             self._await_ready(self._process)
         except BaseException:
@@ -168,6 +169,9 @@ class Broker:
             self._log.close()
             self._log = None
         self._ready = {}
+
+    def _program(self) -> list[str]:
+        return [sys.executable, "-m", "mainstem"]
 
     def _options(self) -> list[str]:
         options = ["--host", self._host, "--port", str(self._port)]

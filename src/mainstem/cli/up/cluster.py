@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from mainstem import __version__
@@ -81,7 +80,7 @@ def _default_directory() -> Path:
 
 def _count(options: UpOptions) -> int | None:
     """How many nodes were asked for; None where the machine decides."""
-    return None if options.nodes in (None, "auto") else int(options.nodes)  # type: ignore[arg-type]
+    return None if options.nodes in (None, "auto") else int(options.nodes)
 
 
 def _cores() -> int:
@@ -108,7 +107,7 @@ def _given_settings(options: UpOptions) -> dict[str, str]:
 
 
 def _members(
-    options: UpOptions, directory: ClusterDirectory, plan: Plan, given: Mapping[str, str]
+    options: UpOptions, directory: ClusterDirectory, plan: Plan, given: dict[str, str]
 ) -> list[Member]:
     new = directory.to_format()
     common = ["--log-format", options.log_format or "text"]
