@@ -11,7 +11,7 @@ from bench import procfs
 from bench.errors import BenchError
 from bench.peers import SETTINGS, START_TIMEOUT_S, Kafka, Mainstem, Peer
 from bench.wire import ask_metadata, free_port, leader_ports
-from mainstem.local_cluster.settings import Plan
+from mainstem.local_cluster.settings import Plan, voters_of
 
 NODES = 3
 _CLUSTER_ID = "bWFpbnN0ZW0tYmVuY2gtMw"
@@ -59,7 +59,7 @@ class PeerCluster:
             "127.0.0.1",
             "bench",
             {node: free_port() for node in ids},
-            {node: free_port() for node in ids},
+            {node: free_port() for node in voters_of(nodes)},
             {node: str(self.folder / f"node-{node}" / "data") for node in ids},
         )
         self.nodes: dict[int, KafkaNode | MainstemNode] = {}

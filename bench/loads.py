@@ -6,7 +6,7 @@ The generators are C programs, so that the broker and not the client is measured
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,14 +84,21 @@ class Loader:
         load += ["-X", "fetch.queue.backoff.ms=1"]
         return parse_consumed(self._librdkafka(topic, load), messages, size_bytes)
 
-    def fetch(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
-        """The same by a reader that does not unpack the records, and so never is what takes the time."""
-        load = ["--partitions", str(partitions), "--messages", str(messages)]
+    def fetch(
+        self, topic: str, partitions: int, messages: int, size_bytes: int, ports: Sequence[int] = ()
+    ) -> Throughput:
+        """The same by a reader that does not unpack the records, and so never is what takes the time. `ports`
+        are those of the partitions' leaders, where they differ.
+        """
+        load = ["--partitions", str(partitions), "--messages", str(messages), *_ports(ports)]
         return _whole(self._own(self.tools.fetches, topic, load), messages, size_bytes)
 
-    def bulk(self, topic: str, partitions: int, messages: int, size_bytes: int) -> Throughput:
+    def bulk(
+        self, topic: str, partitions: int, messages: int, size_bytes: int, ports: Sequence[int] = ()
+    ) -> Throughput:
         """Batches of a megabyte that were made before the clock runs, so that the broker is measured."""
         load = ["--partitions", str(partitions), "--messages", str(messages), "--size", str(size_bytes)]
+        load += _ports(ports)
         done = self._own(self.tools.bulk, topic, load)
         return Throughput(int(done["messages"]), size_bytes, done["seconds"])
 
@@ -198,6 +205,10 @@ class Loader:
         output = _run([str(program), "--port", str(self.peer.port), "--topic", topic, *load])
         fields: dict[str, float] = json.loads(output)
         return fields
+
+
+def _ports(ports: Sequence[int]) -> list[str]:
+    return ["--ports", ",".join(map(str, ports))] if ports else []
 
 
 def _whole(done: dict[str, float], messages: int, size_bytes: int) -> Throughput:

@@ -1,7 +1,7 @@
 /*
  * Produces large batches as fast as the broker takes them: one connection for each partition, a few requests in
  * flight on each, every one the same bytes, made before the clock runs. Prints one line of JSON.
- * Usage: bulk --port P --topic T --messages N --size B [--host H] [--partitions 4] [--depth 4] [--seconds 60]
+ * Usage: bulk --port P --topic T --messages N --size B [--host H] [--ports P,P,..] [--partitions 4] [--depth 4] [--seconds 60]
  * A producer that makes and checks its records while it sends takes most of a small machine for that; this one
  * leaves the machine to the broker.
  */
@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < partitions; i++) {
         writers[i].frame = build_bulk_produce(target.topic, i, records, size, &writers[i].length);
         writers[i].requests_left = requests;
-        sockets[i].fd = connect_blocking(target.host, target.port);
+        sockets[i].fd = connect_leader(argc, argv, target, i);
         set_nonblocking(sockets[i].fd);
     }
 

@@ -1,7 +1,7 @@
 /*
  * Reads a topic from its start as fast as the broker gives it: one connection for each partition, one Fetch in
  * flight on each, and of what comes only the headers of the batches are looked at. Prints one line of JSON.
- * Usage: fetches --port P --topic T --messages N [--host H] [--partitions 4] [--seconds 60]
+ * Usage: fetches --port P --topic T --messages N [--host H] [--ports P,P,..] [--partitions 4] [--seconds 60]
  * Consumers that unpack every record are busy with that; this one leaves the machine to the broker.
  */
 #include "wire.h"
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     memset(readers, 0, (size_t)partitions * sizeof *readers); /* touched before the clock runs */
     for (int i = 0; i < partitions; i++) {
         build_fetch(&readers[i].fetch, target.topic, i, 500, FETCH_MAX_BYTES);
-        sockets[i] = (struct pollfd){.fd = connect_blocking(target.host, target.port), .events = POLLIN};
+        sockets[i] = (struct pollfd){.fd = connect_leader(argc, argv, target, i), .events = POLLIN};
     }
 
     struct totals totals = {0};

@@ -75,6 +75,16 @@ int connect_blocking(const char *host, int port) {
     return fd;
 }
 
+int connect_leader(int argc, char **argv, struct target target, int partition) {
+    const char *at = text_argument(argc, argv, "--ports", "");
+    if (!*at) return connect_blocking(target.host, target.port);
+    for (int i = 0; i < partition; i++) {
+        at = strchr(at, ',');
+        if (!at++) die("--ports names no port for partition %d", partition);
+    }
+    return connect_blocking(target.host, atoi(at));
+}
+
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 void send_all(int fd, const void *data, size_t length) {

@@ -38,6 +38,8 @@ const char *text_argument(int argc, char **argv, const char *name, const char *f
 struct target target_arguments(int argc, char **argv);
 
 int connect_blocking(const char *host, int port);
+/* To the leader of a partition: --ports P,P,... names its port, where the partitions have several. */
+int connect_leader(int argc, char **argv, struct target target, int partition);
 void set_nonblocking(int fd);
 void send_all(int fd, const void *data, size_t length);
 void receive_all(int fd, void *data, size_t length);

@@ -11,10 +11,11 @@ from bench.clusters import NODES, PeerCluster
 from bench.errors import BenchError
 from bench.loads import Loader
 from bench.pages import warm_pages
-from bench.peers import START_TIMEOUT_S, Peer
+from bench.peers import START_TIMEOUT_S, Kafka, Peer
 from bench.phases.model import PARTITIONS, Bench, Phase
 from bench.stats import Metric, Target
 from bench.topics import create_topics, wait_for_leaders
+from bench.wire import leader_ports
 from mainstem.wire import Cluster as Client
 from mainstem.wire import from_kafka_options
 
@@ -212,6 +213,28 @@ def _many_partitions(bench: Bench) -> dict[str, float]:
         return {"create_s": create_s, "led_s": led_s, "in_sync_s": time.monotonic() - started}
 
 
+def _two_nodes(bench: Bench) -> dict[str, float]:
+    """Mainstem on two nodes, Apache Kafka on one, which uses all cores by itself: writers and readers on bare
+    sockets, one for each of four partitions with one copy.
+    """
+    cluster = PeerCluster(bench.peer, nodes=1 if isinstance(bench.peer, Kafka) else 2)
+    name, messages = "two-nodes", bench.sizes.messages_1k
+    try:
+        cluster.start()
+        load = Loader(bench.load.tools, cluster.first)
+        create_topics(cluster.first, [name, "warm-up"], PARTITIONS)
+        wait_for_leaders(cluster.first, [name, "warm-up"], PARTITIONS)
+        for topic, rounds in (("warm-up", 3), (name, 1)):
+            ports = [port for _, port in sorted(leader_ports(cluster.first.port, topic).items())]
+            warm_pages(cluster.folder, _WARM_BYTES)
+            for _ in range(rounds):
+                written = load.bulk(topic, PARTITIONS, messages, 1024, ports)
+                read = load.fetch(topic, PARTITIONS, messages * 9 // 10, 1024, ports)
+        return {"write_mb_per_s": written.megabytes_per_s, "read_mb_per_s": read.megabytes_per_s}
+    finally:
+        cluster.remove()
+
+
 def _await_led(peer: Peer, names: list[str], without: int) -> None:
     _await(peer, names, lambda leader, isr, replicas: leader >= 0 and leader != without)
 
@@ -330,6 +353,17 @@ PHASES = (
             Metric("idle_mb", "MB", (Target("value_max", 150.0),)),
         ),
         _start,
+        fresh=True,
+        repeats_max=3,
+    ),
+    Phase(
+        "cluster_two_nodes",
+        "two nodes of Mainstem beside one of Apache Kafka on the same cores: four writers, then four readers",
+        (
+            Metric("write_mb_per_s", "MB/s", (Target("ratio_min", 1.0),)),
+            Metric("read_mb_per_s", "MB/s", (Target("ratio_min", 1.0),)),
+        ),
+        _two_nodes,
         fresh=True,
         repeats_max=3,
     ),
