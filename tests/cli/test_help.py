@@ -13,7 +13,7 @@ COMMANDS = [
     ("produce",),
     ("consume",),
     ("dump-log",),
-    *(("cluster", name) for name in ("status", "id", "elect-leaders", "unregister")),
+    *(("cluster", name) for name in ("status", "id", "elect-leaders", "reassign", "unregister")),
     *(("cluster", name) for name in ("features", "upgrade", "downgrade")),
     *(("topics", name) for name in ("list", "create", "describe", "delete", "alter")),
     *(("groups", name) for name in ("list", "describe", "members", "lag")),

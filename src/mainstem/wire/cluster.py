@@ -38,6 +38,7 @@ from mainstem.wire.nodes import (
 from mainstem.wire.options import ClientOptions
 from mainstem.wire.producing import Batch, ProduceSettings, produce
 from mainstem.wire.quorum import QuorumState, describe_quorum
+from mainstem.wire.reassignments import Reassignment, alter_reassignments, list_reassignments
 from mainstem.wire.stream import FetchStream
 from mainstem.wire.topics import CreatedTopic, NewTopic, create_partitions, create_topics, delete_topics
 from mainstem.wire.transactions import (
@@ -272,6 +273,16 @@ class Cluster:
         return self.retried(
             lambda: elect_leaders(self._brokers.any_connection(), kind, partitions, timeout_ms)
         )
+
+    def alter_reassignments(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, KafkaRefusal | None]:
+        """Move each partition to these brokers, or with None leave it where it was; why one is not moved."""
+        return self.retried(lambda: alter_reassignments(self._brokers.any_connection(), wanted))
+
+    def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """All moves of partitions that are under way."""
+        return self.retried(lambda: list_reassignments(self._brokers.any_connection()))
 
     def update_features(
         self, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False

@@ -53,6 +53,13 @@ def test_a_broker_with_copies_is_not_forgotten(mainstem: Mainstem) -> None:
     assert "broker 1 is still to hold copies of " in refused.stderr
 
 
+def test_one_broker_has_nothing_to_move(mainstem: Mainstem) -> None:
+    assert mainstem("cluster", "reassign", "--even-out", "--dry-run").stdout == "nothing has to be moved\n"
+    assert mainstem("cluster", "reassign", "--list").stdout == "nothing is being moved\n"
+    assert "there is no broker 9" in mainstem("cluster", "reassign", "--drain", "9").stderr
+    assert mainstem("cluster", "reassign").returncode == 2
+
+
 def test_features_are_shown_and_tried(mainstem: Mainstem) -> None:
     shown = mainstem("cluster", "features").stdout
     assert any(

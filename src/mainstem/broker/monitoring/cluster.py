@@ -1,4 +1,4 @@
-"""The metrics of the cluster as this node knows it: the quorum, who leads what, whose copies lag, what changed.
+"""The metrics of the cluster as this node knows it: the quorum, who leads what, whose copies lag.
 
 All of it follows from the metadata, which every node has. What is true of the whole cluster is told by the
 active controller alone, so that a sum over all nodes is right; what is true of a partition, by its leader.

@@ -164,6 +164,45 @@ def unregister(
     print(f"unregistered broker {broker_id}")
 
 
+@app.command(
+    "reassign",
+    epilog=examples(
+        "mainstem cluster reassign --even-out --dry-run",
+        "mainstem cluster reassign --drain 4 --wait",
+        "mainstem cluster reassign --list",
+    ),
+)
+@takes_target
+def reassign(
+    target: Target,
+    even_out: Annotated[
+        bool, typer.Option("--even-out", metavar="", help="Until all brokers hold about as many copies.")
+    ] = False,
+    drain: Annotated[
+        int | None, typer.Option("--drain", metavar="ID", help="All copies of this broker, to others.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", metavar="", help="Only show what is being moved.")] = False,
+    topic: Annotated[
+        list[str],
+        typer.Option("--topic", metavar="TOPIC", help="Only this topic's. May be repeated."),
+    ] = [],  # noqa: B006 - typer reads the default, nothing changes it
+    wait: Annotated[bool, typer.Option("--wait", metavar="", help="Leave when all is moved.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Move copies of partitions to other brokers."""
+    from mainstem.cli.cluster.reassignment import await_moves, move, show_moves
+
+    if even_out + (drain is not None) + show != 1:
+        raise CommandError("move what?", "give one of --even-out, --drain and --list", 2)
+    with target.connect() as cluster:
+        if show:
+            show_moves(cluster)
+            return
+        move(cluster, drain, topic, dry_run=dry_run)
+        if wait and not dry_run:
+            await_moves(cluster)
+
+
 @app.command("features", epilog=examples("mainstem cluster features"))
 @takes_target
 def features(target: Target) -> None:
