@@ -14,7 +14,7 @@ CALLED = {
     r"src/mainstem/spark/(datasource|source/\w*readers?)\.py: [a-z]+[A-Z]\w+": "Spark calls them",
     r"src/mainstem/spark/pipeline/formats/\w+\.py: [A-Z]\w+": "they are found as subclasses",
     r"src/mainstem/spark/pipeline/__init__\.py: [A-Z]\w+": "pipelines in Python are made of them",
-    r"src/mainstem/testing/\w+\.py: (in_process|restart)": "tests of others call them",
+    r"src/mainstem/testing/\w+\.py: (in_process|restart|begin_start)": "tests of others call them",
     r"src/mainstem/records/columnar/intrinsics\.py: \w+": "the compiler takes those that kernels name",
     r"src/pyspark_mainstem/__init__\.py: DefaultSource": "Spark takes it by its name",
     r".*: __\w+__": "Python reads them",

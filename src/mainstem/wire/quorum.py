@@ -11,7 +11,6 @@ from mainstem.protocol.apis.k55_describe_quorum import (
     ReplicaState,
     TopicData,
 )
-from mainstem.protocol.uuids import ZERO_UUID
 from mainstem.wire.connection import Connection
 from mainstem.wire.errors import Address, WireError, check
 
@@ -44,11 +43,6 @@ class QuorumState(NamedTuple):
         """Where the leader's log ends."""
         ends = [replica.log_end_offset for replica in self.voters if replica.node_id == self.leader_id]
         return ends[0] if ends else self.high_watermark
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether voters are known with their directories, so that they can be added and removed."""
-        return any(voter.directory_id != ZERO_UUID for voter in self.voters)
 
 
 def describe_quorum(connection: Connection) -> QuorumState:

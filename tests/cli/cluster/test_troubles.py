@@ -23,7 +23,7 @@ def status(**changed: object) -> ClusterStatus:
         leader=1,
         epoch=5,
         high_watermark=100,
-        followers=[Follower(number, "voter", 100, 0, 0) for number in (1, 2, 3)],
+        followers=[Follower(number, "voter", 100, 0, 0, 0) for number in (1, 2, 3)],
         partitions=6,
         offline=[],
         under_min_isr=[],
@@ -46,7 +46,7 @@ def test_a_silent_voter_is_counted_against_the_majority() -> None:
         "node 3 of the quorum's 3 voters is silent: one more loss stops the quorum -> start node 3, and look "
         "at the log there"
     ]
-    five = [Follower(number, "voter", 100, 0, 0) for number in range(1, 6)]
+    five = [Follower(number, "voter", 100, 0, 0, 0) for number in range(1, 6)]
     nodes = [node(number, "silent" if number == 5 else "up") for number in range(1, 6)]
     assert "1 more loss can be borne" in said(status(nodes=nodes, followers=five))[0]
 

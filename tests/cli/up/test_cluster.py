@@ -151,7 +151,7 @@ def test_what_it_cannot_do_is_said_with_a_next_step(tmp_path: Path) -> None:
     assert "holds a cluster" in refused("--data", str(tmp_path / "several"))
 
 
-def test_a_node_that_refuses_to_start_ends_all_with_its_reason(tmp_path: Path) -> None:
+def test_nodes_that_all_refuse_to_start_end_it_with_their_reason(tmp_path: Path) -> None:
     with up("--nodes", "3", "--port", "0", "--data", str(tmp_path), "--set", "num.partitions=0") as running:
         while (change := running.read()) and change[1] != "stopped":
             pass

@@ -41,8 +41,9 @@ class Follower(NamedTuple):
     role: str
     log_end_offset: int
     lag: int
-    # Since it had all that the leader had; None where nobody can tell.
+    # Since it had all that the leader had, and since it last asked; None where nobody can tell.
     behind_ms: int | None
+    silent_ms: int | None
 
 
 class ClusterStatus(NamedTuple):
@@ -143,11 +144,12 @@ def _followers(quorum: QuorumState) -> list[Follower]:
 
 
 def _follower(replica: QuorumReplica, role: str, quorum: QuorumState, now_ms: int) -> Follower:
-    behind_ms = None
-    if now_ms >= 0 and replica.last_caught_up_ms >= 0:
-        behind_ms = max(0, now_ms - replica.last_caught_up_ms)
     lag = max(0, quorum.log_end_offset - replica.log_end_offset)
-    return Follower(replica.node_id, role, replica.log_end_offset, lag, behind_ms)
+    behind_ms, silent_ms = (
+        max(0, now_ms - then_ms) if min(now_ms, then_ms) >= 0 else None
+        for then_ms in (replica.last_caught_up_ms, replica.last_fetch_ms)
+    )
+    return Follower(replica.node_id, role, replica.log_end_offset, lag, behind_ms, silent_ms)
 
 
 def _nodes(
@@ -172,6 +174,6 @@ def _nodes(
 def _state(follower: Follower, leader_id: int) -> str:
     if follower.node_id == leader_id:
         return "up"
-    if follower.behind_ms is None or follower.behind_ms > _SILENT_MS:
+    if follower.silent_ms is None or follower.silent_ms > _SILENT_MS:
         return "silent"
     return "lagging" if follower.lag > _LAG_MAX else "up"

@@ -53,6 +53,7 @@ class _Node:
         self.process: NodeProcess | None = None
         self.state = State.STOPPED
         self.has_been_up = False
+        self.refuses = False
         self.began = 0.0
         self.failures = 0
         self.start_at: float | None = 0.0
@@ -168,8 +169,9 @@ class Supervisor:
         code = self._release(node)
         reason = _reason(code, node.member.log)
         now = time.monotonic()
-        if not node.has_been_up and code > 0 and not self._all_were_up:
-            # It refuses to start at all, and says why: to try again would not help.
+        node.refuses = code > 0 and not node.has_been_up
+        if all(other.refuses for other in self._nodes):
+            # None of them can start at all, and each said why: to try again would not help.
             self._tell(node.member.node_id, State.STOPPED, reason)
             self._exit_code, self._stop_signals = 1, 1
         elif not self._restart:
