@@ -26,6 +26,7 @@ UP_EXAMPLES = (
         "mainstem up --port 0 --ephemeral  [dim]# a throw-away broker on a free port[/dim]",
         "mainstem up --data ./data --set log.retention.hours=24",
         "mainstem up --config server.properties  [dim]# a file written for Apache Kafka[/dim]",
+        "mainstem up --nodes 3 --data ./cluster  [dim]# three nodes on ports 9092, 9093 and 9094[/dim]",
     )
     + "\n\nIn a pipe, a line that starts with [bold]mainstem ready[/bold] says that clients can connect."
 )
