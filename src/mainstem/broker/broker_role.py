@@ -168,6 +168,7 @@ class BrokerRole:
                 self.metadata_cache,
                 self.coordinators,
                 self.log_dir_assignments,
+                *(() if server.monitor is None else (server.monitor.events,)),
             )
         )
         self._maintenance.start()
@@ -176,7 +177,8 @@ class BrokerRole:
         await lifecycle.serve()
         server.network.start(controllers=False)
         if server.monitor is not None:
-            server.monitor.serving(server.network, self.replicas, self.cleaner, self.coordinators)
+            server.monitor.serving(server.network)
+            server.monitor.serving_clients(self.replicas, self.cleaner, self.coordinators)
         self._self_check = self.loop.create_task(
             check_advertised(self.bound_listeners, self.loop, self.randomness.fraction)
         )

@@ -73,6 +73,8 @@ class Node:
                     server.loader.begin((server.configuration, server.metadata_cache))
                 )
                 self._following.add_done_callback(self._followed)
+                if server.monitor is not None:
+                    server.monitor.serving(server.network)
         except BaseException:
             await self.stop(clean=False)
             raise

@@ -4,7 +4,7 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from mainstem.broker.monitoring import coordination, partitions, requests
+from mainstem.broker.monitoring import cluster, coordination, partitions, requests
 from mainstem.broker.monitoring.disk_space import DiskSpace
 from mainstem.broker.monitoring.meters import Meters
 from mainstem.broker.monitoring.process import process
@@ -35,6 +35,7 @@ class Monitor:
         self._loop = server.loop
         self._host = host
         self.meters = Meters(server.clock)
+        self.events = cluster.ClusterEvents(server.node_id)
         self.scraper = Scraper(server.turns)
         self._disk_space = DiskSpace(server.loop, [str(path) for path in server.config.log_dirs()])
         self._serving = False
@@ -54,28 +55,31 @@ class Monitor:
     async def start(self) -> None:
         await self.server.start()
 
-    def serving(
-        self,
-        network: "Network",
-        replicas: "Replicas",
-        cleaner: "LogCleaner",
-        coordinators: "NodeCoordinators",
-    ) -> None:
-        """The node answers its clients from now on."""
-        clock = self._server.clock
+    def serving(self, network: "Network") -> None:
+        """The node answers whoever it is there for from now on."""
+        server = self._server
         self.scraper.add(
             requests.requests(self.meters),
             requests.connections(self.meters, network),
             requests.times(self.meters),
+            partitions.log_dirs(server.log_manager, self._disk_space),
+            cluster.cluster(server, self.events),
+            cluster.quorum(server),
+            process(server.clock.now_ms() / 1000),
+        )
+        self._serving = True
+
+    def serving_clients(
+        self, replicas: "Replicas", cleaner: "LogCleaner", coordinators: "NodeCoordinators"
+    ) -> None:
+        """It has what a broker has."""
+        self.scraper.add(
             partitions.partitions(replicas),
-            partitions.log_dirs(self._server.log_manager, self._disk_space),
             partitions.cleaning(cleaner),
             coordination.groups(coordinators, replicas),
-            coordination.transactions(coordinators, clock),
-            process(clock.now_ms() / 1000),
+            coordination.transactions(coordinators, self._server.clock),
         )
         self._coordinators = coordinators
-        self._serving = True
 
     def stopping(self) -> None:
         self._serving = False
@@ -118,11 +122,12 @@ class Monitor:
         return text_answer(HTTPStatus.OK, "ready\n")
 
     def _not_ready(self) -> str | None:
-        if not self._serving or self._coordinators is None:
+        if not self._serving or (self._coordinators is None and self._server.broker is not None):
             return "the broker is starting or stopping"
         if self._server.dead.is_set():
             return "no log directory is left"
-        return self._coordinators.problem or self._full_disk()
+        problem = None if self._coordinators is None else self._coordinators.problem
+        return problem or self._full_disk()
 
     def _full_disk(self) -> str | None:
         """A batch of the largest size that producers may send would be refused."""

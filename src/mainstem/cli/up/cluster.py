@@ -55,7 +55,9 @@ def _run(options: UpOptions, directory: ClusterDirectory) -> int:
     nodes = directory.open(_count(options)) or _cores()
     first_port = DEFAULT_PORT if options.port is None else options.port
     if first_port + nodes - 1 > 65535:
-        raise CommandError(f"--port {first_port} leaves no ports for {nodes} nodes", exit_code=2)
+        raise CommandError(
+            f"--port {first_port} leaves no ports for {nodes} nodes", f"give {65536 - nodes} or less", 2
+        )
     plan = directory.plan(options.host or DEFAULT_HOST, first_port, nodes, socket.gethostname())
     members = _members(options, directory, plan, given)
     directory.remember()
