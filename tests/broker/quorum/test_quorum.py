@@ -173,3 +173,20 @@ async def test_many_changes_share_fsyncs_and_come_in_order(make_controllers: Mak
     await eventually(lambda: log.image is log.pending_image, "all is committed")
     await controllers.all_have("number")
     assert all(controllers.image(node_id).config(4, "")["number"] == "199" for node_id in (1, 2, 3))
+
+
+async def test_a_leader_whose_disk_fails_leaves_the_others_alone(make_controllers: Make) -> None:
+    controllers = make_controllers([1, 2, 3])
+    await controllers.start()
+    leader = await controllers.leader()
+    await controllers.write("before")
+    node = controllers.nodes[leader]
+    log = controllers.log(leader)
+    log._log.log.health.fail("a test has taken it away")
+    with pytest.raises(KafkaError) as refused:
+        log.append([ConfigRecord(4, "", "x", "1")])
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.dead.is_set()
+    await controllers.kill(leader)
+    await controllers.write("after")
+    await controllers.all_have("before", "after")

@@ -1,8 +1,12 @@
 """Voters come, go and move while the quorum works (KIP-853)."""
 
+import asyncio
+
+import pytest
+
 from mainstem.protocol.apis.k80_add_raft_voter import AddRaftVoterRequest, Listener
 from mainstem.protocol.apis.k81_remove_raft_voter import RemoveRaftVoterRequest
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from tests.broker.harness import eventually
 from tests.broker.quorum.controllers import CLUSTER, Controllers, Make, directory_id
 
@@ -88,3 +92,31 @@ async def test_a_new_controller_joins_by_itself(make_controllers: Make) -> None:
     )
     await controllers.write("both")
     await controllers.all_have("both")
+
+
+async def test_a_static_quorum_becomes_a_dynamic_one(make_controllers: Make) -> None:
+    controllers = make_controllers([1, 2, 3], static=True)
+    await controllers.start()
+    leader = await controllers.leader()
+    quorum = controllers.quorum(leader)
+    with pytest.raises(KafkaError) as refused:
+        await quorum.upgrade_kraft_version(7)
+    assert refused.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    # Every voter makes itself known to its leader before that.
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await quorum.upgrade_kraft_version(1)
+                break
+            except KafkaError:
+                await asyncio.sleep(0.05)
+    await controllers.write("dynamic")
+    await controllers.all_have("dynamic")
+    for node_id in (1, 2, 3):
+        assert controllers.quorum(node_id).history.kraft_version == 1
+        assert controllers.image(node_id).features["kraft.version"] == 1
+    follower = next(node_id for node_id in (1, 2, 3) if node_id != leader)
+    (gone,) = [v.key for v in quorum.history.voters if v.key.node_id == follower]
+    request = RemoveRaftVoterRequest(CLUSTER, follower, gone.directory_id)
+    response = await controllers.ask(leader, request)
+    assert response.error_code == 0, response.error_message

@@ -2,14 +2,17 @@
 
 import pytest
 
-from mainstem.cluster.raft import effects, fetching
+from mainstem.cluster.raft import effects
+from mainstem.cluster.raft.settings import RaftSettings
 from mainstem.cluster.snapshot import SnapshotId
 from tests.cluster.raft.nodes import Disk, Node, World, cluster, replicated
 
 
-def _with_snapshot(data: bytes = b"s" * 1000, seed: int = 1) -> tuple[World, SnapshotId]:
+def _with_snapshot(
+    data: bytes = b"s" * 1000, seed: int = 1, chunk_bytes: int = 1024
+) -> tuple[World, SnapshotId]:
     """Three nodes whose logs begin with a snapshot."""
-    world = cluster(1, 2, 3, seed=seed)
+    world = cluster(1, 2, 3, seed=seed, settings=RaftSettings(fetch_snapshot_max_bytes=chunk_bytes))
     world.until(world.has_leader)
     for number in range(5):
         replicated(world, b"before %d" % number)
@@ -27,11 +30,8 @@ def _snapshot_of(node: Node) -> list[SnapshotId]:
     return list(node.disk.log.snapshot_ids())
 
 
-def test_an_observer_that_begins_with_nothing_gets_the_snapshot_in_pieces(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetching, "SNAPSHOT_CHUNK_BYTES", 300)
-    world, snapshot_id = _with_snapshot()
+def test_an_observer_that_begins_with_nothing_gets_the_snapshot_in_pieces() -> None:
+    world, snapshot_id = _with_snapshot(chunk_bytes=300)
     observer = world.start(10, is_controller=False)
     replicated(world)
     assert _snapshot_of(observer) == [snapshot_id]
@@ -57,9 +57,8 @@ def test_a_voter_that_was_away_for_long_gets_it() -> None:
     assert again.raft.is_voter
 
 
-def test_a_snapshot_that_goes_away_meanwhile_is_replaced_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "SNAPSHOT_CHUNK_BYTES", 100)
-    world, first = _with_snapshot()
+def test_a_snapshot_that_goes_away_meanwhile_is_replaced_by_the_next() -> None:
+    world, first = _with_snapshot(chunk_bytes=100)
     observer = world.start(10, is_controller=False)
     world.until(lambda: len(observer.of(effects.WriteSnapshotChunk)) == 3)
     leader = world.leader()
@@ -81,11 +80,8 @@ def test_a_damaged_snapshot_is_fetched_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_leader_that_dies_while_it_sends_one_is_replaced(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetching, "SNAPSHOT_CHUNK_BYTES", 100)
-    world, snapshot_id = _with_snapshot(seed=seed)
+def test_a_leader_that_dies_while_it_sends_one_is_replaced(seed: int) -> None:
+    world, snapshot_id = _with_snapshot(seed=seed, chunk_bytes=100)
     observer = world.start(10, is_controller=False)
     world.until(lambda: len(observer.of(effects.WriteSnapshotChunk)) == 3)
     world.kill(world.leader().node_id)

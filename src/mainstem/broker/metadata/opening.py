@@ -238,6 +238,8 @@ def _raft_settings(config: BrokerConfig) -> RaftSettings:
         request_timeout_ms=of("request.timeout.ms"),
         retry_backoff_ms=of("retry.backoff.ms"),
         auto_join=bool(of("auto.join.enable")),
+        fetch_max_bytes=of("fetch.max.bytes"),
+        fetch_snapshot_max_bytes=of("fetch.snapshot.max.bytes"),
     )
 
 

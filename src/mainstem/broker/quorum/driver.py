@@ -129,6 +129,11 @@ class QuorumDriver:
         """What a snapshot has to say about the quorum."""
         return self._raft.history
 
+    @property
+    def _has_peers(self) -> bool:
+        """Whether others can go on without this node."""
+        return len(self._raft.voters) > 1 or not self._raft.is_voter
+
     def leader_address(self) -> tuple[str, int] | None:
         """Where the active controller listens for other nodes."""
         endpoint = self._raft.leader_endpoint
@@ -202,7 +207,12 @@ class QuorumDriver:
         raft = self._raft
         if self.failure is not None or self._effects or not raft.is_active or raft.epoch != epoch:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "this node is not the active controller")
-        self._log.append(records, self._now_ms())
+        try:
+            self._log.append(records, self._now_ms())
+        except KafkaError as error:
+            if self._log.log.offline and self._has_peers:
+                self.fail(error)  # others can decide, as soon as this node does not claim to
+            raise
 
     def written(self) -> None:
         """What was appended may be replicated, and is durable soon."""
@@ -431,7 +441,7 @@ class QuorumDriver:
 
     def _flush_failed(self, error: KafkaError) -> None:
         """The directory is offline now: nothing more is written."""
-        if len(self._raft.voters) > 1 or not self._raft.is_leader:
+        if self._has_peers:
             self.fail(error)
         else:
             # Nobody else can take over, and what is known already is still right.

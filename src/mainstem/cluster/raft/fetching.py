@@ -9,9 +9,6 @@ from mainstem.cluster.snapshot import SnapshotId
 if TYPE_CHECKING:
     from mainstem.cluster.raft.replica import Replica
 
-# Small enough that writing one does not hold up whoever shares the thread.
-SNAPSHOT_CHUNK_BYTES = 1024 * 1024
-
 
 class _Fetching(Protocol):
     snapshot_id: SnapshotId
@@ -26,7 +23,7 @@ def fetch_from_leader(replica: "Replica", leader: Destination, fetching: _Fetchi
     return replica.ask(
         leader,
         lambda: fetch_snapshot_request(
-            replica, fetching.snapshot_id, fetching.position, SNAPSHOT_CHUNK_BYTES
+            replica, fetching.snapshot_id, fetching.position, replica.settings.fetch_snapshot_max_bytes
         ),
     )
 

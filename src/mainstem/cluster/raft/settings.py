@@ -12,10 +12,11 @@ class RaftSettings(Struct, frozen=True, gc=False):
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     auto_join: bool = False  # controller.quorum.auto.join.enable
+    fetch_max_bytes: int = 1024 * 1024
+    fetch_snapshot_max_bytes: int = 1024 * 1024
 
     # What Kafka's replicas ask for; no setting changes it.
     fetch_max_wait_ms: int = 500
-    fetch_max_bytes: int = 8 * 1024 * 1024
     # How often a replica looks whether the voters still know it right, and a leader's patience with a
     # majority, both in fetch time-outs.
     update_voter_factor: float = 3.0
