@@ -170,8 +170,10 @@ class MetadataLog:
             self._forget_pending(KafkaError(ErrorCode.NOT_CONTROLLER, "another node is to decide now"))
 
     def leader_changed(self, leader_id: int) -> None:
-        self.image = self._replayer.image = self.image.with_controller(leader_id)
-        self.pending_image = self.pending_image.with_controller(leader_id)
+        image = self.image.with_controller(leader_id)
+        is_settled = self.pending_image is self.image
+        self.pending_image = image if is_settled else self.pending_image.with_controller(leader_id)
+        self.image = self._replayer.image = image
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Snapshot:
         return self._log.snapshots.read(snapshot_id, self._cluster_id)
