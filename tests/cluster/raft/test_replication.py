@@ -129,6 +129,17 @@ def test_an_observer_without_a_leader_asks_the_bootstrap_servers_until_one_knows
     assert (observer.raft.role, observer.raft.is_voter) == ("follower", False)
 
 
+def test_an_observer_that_knows_a_leader_by_its_id_alone_learns_its_address_from_itself() -> None:
+    world = cluster(1)
+    observer = world.start(10, is_controller=False)
+    world.until(lambda: observer.raft.leader_id == 1)
+    world.kill(10)  # before it has read who votes, and where
+    assert observer.disk.log.end_offset == 0
+    observer = world.start(10, is_controller=False)
+    replicated(world)
+    assert (observer.raft.role, observer.raft.leader_id) == ("follower", 1)
+
+
 def test_a_node_of_another_cluster_gets_nothing() -> None:
     world = _running(1, 2, 3)
     stranger = world.start(10, is_controller=False, cluster_id="another")

@@ -195,7 +195,7 @@ class Checker:
         self._active[node.id] = epoch
 
     def went_on(self, node: "Node") -> None:
-        """After a pause it does not know yet how late it is."""
+        """After a pause it does not know yet how late it is; nor does it with other voters."""
         if node.id in self._contacts:
             self._contacts[node.id] = {NOBODY: self._world.schedule.now_ms}
 
@@ -220,6 +220,7 @@ class Checker:
             self._acting[node.id] = (node.disk, node.disk.changes, id(voters))
             expected = set(voters_on_disk(node, self._world.static_voters))
             acting = {voter.key for voter in voters}
+            self.went_on(node)
             _demand(acting == expected, f"node {node.id}: voters {acting} act, its log says {expected}")
         _demand(raft.is_active == (node.id in self._active), f"node {node.id} said otherwise of being active")
         _demand(raft.is_leader or node.id not in self._led, f"node {node.id} resigns without a word")

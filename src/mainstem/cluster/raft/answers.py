@@ -25,7 +25,8 @@ def common_answer(
         replica.meet_leader(epoch, leader_id, endpoints)
         # Nothing new: asking again at once would give the same.
         return (replica.epoch, replica.leader_id) != before
-    if replica.leader_id == NOBODY and leader_id != NOBODY:
+    if leader_id != NOBODY and not replica.leader_endpoints:
+        # Perhaps an id was known from `quorum-state` alone, of a node that nothing here says the address of.
         replica.meet_leader(epoch, leader_id, endpoints)
         return None if error == ErrorCode.NONE else True
     return None if error == ErrorCode.NONE else False
