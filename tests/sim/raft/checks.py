@@ -38,7 +38,7 @@ class Checker:
         self._active: dict[int, int] = {}
         self._contacts: dict[int, dict[int, int]] = {}
         # The log and the voters that were compared last.
-        self._acting: dict[int, tuple[Disk, int, int]] = {}
+        self._acting: dict[int, tuple[Disk, int, VoterSet]] = {}
 
     # ---- a node's life
 
@@ -216,11 +216,13 @@ class Checker:
         if raft is None:
             return
         voters = raft.voters
-        if self._acting.get(node.id) != (node.disk, node.disk.changes, id(voters)):
-            self._acting[node.id] = (node.disk, node.disk.changes, id(voters))
+        compared = self._acting.get(node.id)
+        if compared != (node.disk, node.disk.changes, voters):
+            self._acting[node.id] = (node.disk, node.disk.changes, voters)
             expected = set(voters_on_disk(node, self._world.static_voters))
             acting = {voter.key for voter in voters}
-            self.went_on(node)
+            if compared is not None and voters != compared[2]:
+                self.went_on(node)
             _demand(acting == expected, f"node {node.id}: voters {acting} act, its log says {expected}")
         _demand(raft.is_active == (node.id in self._active), f"node {node.id} said otherwise of being active")
         _demand(raft.is_leader or node.id not in self._led, f"node {node.id} resigns without a word")

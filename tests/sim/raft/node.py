@@ -399,7 +399,7 @@ class Node:
 
 def _damaged(response: FetchResponse) -> FetchResponse:
     """The response with one bit of its first batch turned, where the checksum covers it."""
-    if not response.responses:
+    if not response.responses or not response.responses[0].partitions:
         return response
     (topic,) = response.responses
     (partition,) = topic.partitions
