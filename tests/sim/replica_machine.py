@@ -24,6 +24,7 @@ from mainstem.replication.fetcher import FetcherSession, Limits
 from mainstem.replication.leader_state import Proposal
 from mainstem.replication.roles import Follower
 from mainstem.storage.environment import LogEnvironment
+from mainstem.storage.flush import FlushWork
 from mainstem.storage.log import Log
 from tests.sim.replica_controller import MIN_ISR, Decision
 from tests.sim.seeds import Violation
@@ -158,6 +159,9 @@ class Machine:
 
     def await_followers(self, broker_ids: Iterable[int]) -> None:
         pass
+
+    def sync_cut(self, partition: Partition, work: FlushWork) -> None:
+        work.run()
 
     def followed_to_disk(self, partition: Partition) -> None:
         pass

@@ -12,6 +12,7 @@ from mainstem.broker.logs import partition as partition_module
 from mainstem.broker.logs.partition import Partition
 from mainstem.replication.leader_state import LeaderState
 from mainstem.replication.progress import FollowerProgress
+from tests.sim import replica_machine
 from tests.sim.replica_world import World
 from tests.sim.seeds import SEED, Breakage, assert_found_out, simulate_all, soaked
 
@@ -34,7 +35,7 @@ def test_the_rules_of_replication_hold_in_any_history(block: int) -> None:
     simulate_all(simulate, range(first, first + _PER_TEST))
 
 
-@pytest.mark.parametrize("block", soaked(range(8), 1))
+@pytest.mark.parametrize("block", soaked(range(20), 1))
 def test_after_unclean_elections_the_replicas_become_equal_again(block: int) -> None:
     first = SEED * 10_000 + block * _PER_TEST
     simulate_all(lambda seed: simulate(seed, unclean=True), range(first, first + _PER_TEST))
@@ -71,6 +72,10 @@ def _cut_to_high_watermark(self: Partition) -> None:
     self._cut_to(self.high_watermark)
 
 
+def _nothing(self: object, partition: Partition, work: object) -> None:
+    pass
+
+
 def _never_cut(log: Any, epoch: int, end_offset: int, high_watermark: int) -> int:
     return int(log.log_end_offset)
 
@@ -99,6 +104,9 @@ BREAKAGES: dict[str, tuple[object, str, Callable[..., Any], str]] = {
     "a follower is cut to its high watermark": (
         Partition, "begin_to_follow", _cut_to_high_watermark, "lost|differ|below its high watermark",
     ),
+    "a cut is not synced": (
+        replica_machine.Machine, "sync_cut", _nothing, "lost|differ|below its high watermark|does not have",
+    ),
     "a follower is not cut": (
         partition_module, "offset_to_cut_to", _never_cut, "differ|calm|does not have",
     ),
@@ -112,10 +120,14 @@ BREAKAGES: dict[str, tuple[object, str, Callable[..., Any], str]] = {
 
 
 # Seeds before these do not find it out, and only take time.
-FIRST_SEEDS = {"proposed replicas do not count": 90, "a follower is cut to its high watermark": 270}
+FIRST_SEEDS = {
+    "a cut is not synced": 90,
+    "proposed replicas do not count": 680,
+    "a follower is cut to its high watermark": 270,
+}
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
 def test_what_is_broken_on_purpose_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = FIRST_SEEDS.get(name, 0)
-    assert_found_out(monkeypatch, Breakage(*BREAKAGES[name]), lambda seed: simulate(first + seed), 100)
+    assert_found_out(monkeypatch, Breakage(*BREAKAGES[name]), lambda seed: simulate(first + seed), 20)

@@ -112,3 +112,13 @@ def plan_flush(log: "Log", also: Sequence[str] = ()) -> FlushWork:
         log.environment.files, log.name, target, log.truncations, segments, new_paths, log.leader_epochs,
         log.health, log.environment.monotonic_ns,
     )  # fmt: skip
+
+
+def plan_cut_sync(log: "Log") -> FlushWork:
+    """What makes it durable that the log was cut, before anything else is appended: what was cut off could
+    come back with a loss of power, in between of what was appended since, and nobody could tell.
+    """
+    return FlushWork(
+        log.environment.files, log.name, log.log_end_offset, log.truncations, [log.segments.active],
+        [log.directory], log.leader_epochs, log.health, log.environment.monotonic_ns,
+    )  # fmt: skip

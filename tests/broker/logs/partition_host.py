@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from mainstem.broker.logs.partition import Partition
 from mainstem.replication.brokers import Brokers
 from mainstem.replication.leader_state import Proposal
+from mainstem.storage.flush import FlushWork
 
 
 class Host:
@@ -18,6 +19,7 @@ class Host:
         self.roles: list[str] = []
         self.awaited: list[int] = []
         self.on_disk: list[Partition] = []
+        self.synced: list[Partition] = []
 
     def now_ms(self) -> int:
         return self.now
@@ -30,6 +32,10 @@ class Host:
 
     def await_followers(self, broker_ids: Iterable[int]) -> None:
         self.awaited += broker_ids
+
+    def sync_cut(self, partition: Partition, work: FlushWork) -> None:
+        work.run()
+        self.synced.append(partition)
 
     def followed_to_disk(self, partition: Partition) -> None:
         self.on_disk.append(partition)

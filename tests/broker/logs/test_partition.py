@@ -12,8 +12,10 @@ from mainstem.broker.logs.partition import Partition
 from mainstem.cluster.image import PartitionImage
 from mainstem.config import LogConfig
 from mainstem.protocol.errors import ErrorCode, KafkaError
+from mainstem.records.batch import LOG_OVERHEAD, PREFIX
 from mainstem.replication.leader_state import LeaderState
 from mainstem.replication.roles import Follower, Offline
+from mainstem.storage.follower import UnexpectedOffsetError
 from mainstem.storage.log import Log
 from tests.broker.harness import batch, eventually
 from tests.broker.logs.partition_host import Host
@@ -285,3 +287,124 @@ async def test_min_insync_replicas_is_counted_anew_with_the_settings_and_with_th
     partition.check_enough_replicas()
     partition.take_role(image(isr=(NODE,)))
     assert not partition.has_enough_replicas
+
+
+# ---- following
+
+
+def following(log: Log, host: Host | None = None, **options: Any) -> Partition:
+    partition = partition_of(log, host, **options)
+    partition.take_role(image(leader=2, epoch=5))
+    return partition
+
+
+def sent(first_offset: int, *values: bytes, epoch: int = 5) -> memoryview:
+    """Batches as the leader has them in its log."""
+    data = memoryview(bytearray(batch(*values, timestamp=1)))
+    PREFIX.pack_into(data, 0, first_offset, len(data) - LOG_OVERHEAD, epoch)
+    return data
+
+
+async def test_a_follower_takes_what_is_sent_and_what_is_said_of_the_log(log: Log) -> None:
+    partition, reader = following(log), Reader()
+    partition.subscribers["consumer"] = reader
+    assert partition.append_from_leader(sent(3, b"d", b"e"), 4, 1)
+    assert partition.fetch_position == (5, 5, 1)
+    assert (partition.high_watermark, reader.heard) == (4, ["consumer"])
+    assert partition.append_from_leader(None, 9, 1)
+    assert partition.high_watermark == 5, "no more than there is here"
+    assert partition.append_from_leader(None, 2, 1)
+    assert partition.high_watermark == 5, "what was committed stays so"
+
+
+async def test_a_follower_refuses_what_its_leader_cannot_have_written(log: Log) -> None:
+    partition = following(log)
+    assert refusal(partition.append_from_leader, sent(3, b"d", epoch=6), 4, 0) == ErrorCode.CORRUPT_MESSAGE
+    assert log.log_end_offset == 3
+
+
+async def test_a_follower_begins_with_the_whole_batch_in_which_the_leaders_log_starts(log: Log) -> None:
+    """KAFKA-6975."""
+    partition = following(log)
+    partition.follow_from(leader_start_offset=11, leader_end_offset=20)
+    assert partition.fetch_position == (11, -1, 11)
+    assert partition.append_from_leader(sent(10, b"a", b"b", b"c"), 13, 11)
+    assert partition.fetch_position == (13, 5, 11)
+    assert partition.high_watermark == 13
+
+
+async def test_a_batch_that_does_not_go_on_where_the_log_ends_is_not_taken(log: Log) -> None:
+    with pytest.raises(UnexpectedOffsetError):
+        following(log).append_from_leader(sent(2, b"c", b"d"), 4, 0)
+
+
+async def test_a_follower_that_is_cut_knows_less_to_be_committed(log: Log) -> None:
+    host = Host()
+    partition = following(log, host, high_watermark=3)
+    log.append_as_follower(sent(3, b"d", epoch=1), 1)
+    partition.cut_where_it_diverges(0, 2)
+    assert (partition.fetch_position, partition.high_watermark) == ((2, 0, 0), 2)
+    assert host.synced == [partition], "before anything else is appended"
+
+
+async def test_an_epoch_in_which_nothing_was_appended_is_forgotten(log: Log) -> None:
+    """It would differ from the leader's for ever."""
+    partition = partition_of(log)
+    partition.take_role(image(epoch=4))
+    partition.take_role(image(leader=2, epoch=5))
+    assert partition.fetch_position == (3, 4, 0)
+    partition.cut_where_it_diverges(0, 3)
+    assert partition.fetch_position == (3, 0, 0)
+
+
+async def test_a_follower_in_an_offset_that_the_leader_does_not_have_goes_on_where_it_can(log: Log) -> None:
+    partition = following(log)
+    partition.follow_from(leader_start_offset=0, leader_end_offset=5)
+    assert log.log_end_offset == 3, "the leader has all of it"
+    partition.follow_from(leader_start_offset=0, leader_end_offset=2)
+    assert log.log_end_offset == 2
+    partition.follow_from(leader_start_offset=7, leader_end_offset=9)
+    assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (7, 7, 7)
+
+
+async def test_a_log_that_does_not_know_its_epochs_is_cut_to_what_is_committed(log: Log) -> None:
+    log.leader_epochs.clear()
+    partition = following(log, high_watermark=2)
+    partition.begin_to_follow()
+    assert log.log_end_offset == 2
+
+
+async def test_what_a_topic_wants_on_disk_is_told_to_the_leader_when_it_is(log: Log) -> None:
+    host = Host()
+    partition = following(log, host)
+    partition.update_config(LogConfig(flush_messages=1))
+    assert not partition.append_from_leader(sent(3, b"d"), 3, 0)
+    assert host.on_disk == []
+    await eventually(lambda: host.on_disk == [partition])
+    assert log.recovery_point == 4
+
+
+async def test_the_replicas_of_a_new_leader_are_expected_to_fetch_soon(log: Log) -> None:
+    host = Host()
+    partition_of(log, host).take_role(image(isr=(NODE, 2)))
+    assert sorted(host.awaited) == [2, 3]
+
+
+async def test_only_replicas_are_listened_to_and_only_in_their_last_incarnation(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image(isr=(NODE, 2), replicas=(NODE, 2)))
+    assert refusal(partition.fetched_by, 3, 30, 3, 0, 0) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert refusal(partition.fetched_by, 2, 19, 3, 0, 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.fetched_by(2, 20, 3, 0, 0)
+    assert partition.high_watermark == 3
+
+
+async def test_a_deleted_partition_takes_nothing(log: Log) -> None:
+    partition = partition_of(log)
+    partition.take_role(image())
+    partition.delete()
+    assert (
+        refusal(partition.append, bytearray(batch(b"v", timestamp=1)), 1)
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    assert refusal(partition.read, 0, 1000, True) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,6 +1,8 @@
 """A controller and brokers in the test's own loop: real nodes, real sockets, real disks."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mainstem.broker.broker_role import BrokerRole
@@ -46,6 +48,16 @@ class Cluster(Controllers):
     @property
     def brokers(self) -> list[int]:
         return [node_id for node_id in self.nodes if node_id != CONTROLLER]
+
+    @contextmanager
+    def stalled(self, node_id: int) -> Iterator[None]:
+        """It follows nobody for a while, and is there otherwise."""
+        replication = self.broker(node_id).replicas._replication
+        assert replication is not None
+        for fetcher in replication._fetchers.values():
+            fetcher.found_at(None)
+        yield
+        replication.brokers_changed()
 
     # ---- topics
 

@@ -22,7 +22,7 @@ from mainstem.replication.follower import follower_high_watermark, offset_to_cut
 from mainstem.replication.leader_state import LeaderState, Proposal
 from mainstem.replication.roles import Follower, Offline
 from mainstem.storage.errors import storage_error
-from mainstem.storage.flush import FlushWork
+from mainstem.storage.flush import FlushWork, plan_cut_sync
 from mainstem.storage.follower import UnexpectedOffsetError
 from mainstem.storage.incoming.validation import Prepared
 from mainstem.storage.log import AppendResult, Log, Origin, ReadResult
@@ -65,6 +65,9 @@ class PartitionHost(Protocol):
 
     def await_followers(self, broker_ids: Iterable[int]) -> None:
         """These brokers are to fetch a partition that has a new leader here."""
+
+    def sync_cut(self, partition: "Partition", work: FlushWork) -> None:
+        """The log was cut, and is followed again when this work is done."""
 
     def followed_to_disk(self, partition: "Partition") -> None:
         """What the leader had sent last is on disk now, as the topic's settings demand."""
@@ -449,7 +452,7 @@ class Partition:
         elif leader_start_offset > end_offset:
             self.log.truncate_fully_and_start_at(leader_start_offset, self._host.now_ms())
             self.high_watermark = max(self.high_watermark, leader_start_offset)
-            self.tell_subscribers()
+            self._was_cut()
 
     def _cut_to(self, offset: int) -> None:
         if offset < self.high_watermark:
@@ -457,8 +460,12 @@ class Partition:
                 "%s is cut to %d, although it was committed up to %d", self, offset, self.high_watermark,
                 extra=about(self, offset=offset),
             )  # fmt: skip
-        self.log.truncate_to(offset, self._host.now_ms())
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        if self.log.truncate_to(offset, self._host.now_ms()):
+            self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+            self._was_cut()
+
+    def _was_cut(self) -> None:
+        self._host.sync_cut(self, plan_cut_sync(self.log))
         self.tell_subscribers()
 
     # ---- settings

@@ -27,6 +27,7 @@ from mainstem.replication.brokers import Brokers
 from mainstem.replication.leader_state import Proposal
 from mainstem.replication.roles import Follower
 from mainstem.storage.environment import DirectoryHealth
+from mainstem.storage.flush import FlushWork
 
 if TYPE_CHECKING:
     from mainstem.broker.replication.replication import Replication
@@ -174,8 +175,8 @@ class Replicas:
         for name in altered:
             if name in self._by_name:
                 self._update_config(name)
-        if changes.brokers and self._replication is not None:
-            self._replication.brokers_changed()
+        if changes.brokers and (self._replication is not None or len(image.brokers) > 1):
+            self._with_others().brokers_changed()
 
     def _take_brokers(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()
@@ -315,6 +316,9 @@ class Replicas:
         for broker_id in broker_ids:
             for fetch in self.waiting_fetches.get(broker_id, ()):
                 fetch.nudged()
+
+    def sync_cut(self, partition: Partition, work: FlushWork) -> None:
+        self._with_others().sync_cut(partition, work)
 
     def followed_to_disk(self, partition: Partition) -> None:
         if self._replication is not None:

@@ -94,17 +94,20 @@ class ReplicaFetcher:
     # ---- what is fetched, and where
 
     def add(self, partition: Partition) -> None:
+        self._session.add(partition)
         try:
             partition.begin_to_follow()
         except KafkaError as error:
-            logger.error("%s cannot be followed: %s", partition, error.message, extra=about(partition))
-            return
-        self._session.add(partition)
+            self._rest(partition, error.code, error.message)
         self._schedule()
 
     def remove(self, partition: Partition) -> None:
         self._session.remove((partition.topic_id, partition.index))
         self._failures.pop(partition, None)
+
+    def leave_alone(self, partition: Partition) -> None:
+        """Until `go_on_with`."""
+        self._session.rest(partition, _NEVER_MS)
 
     def go_on_with(self, partition: Partition) -> None:
         """What it waited for has happened."""
@@ -235,7 +238,7 @@ class ReplicaFetcher:
             if not partition.append_from_leader(
                 memoryview(records) if records else None, data.high_watermark, data.log_start_offset
             ):
-                self._session.rest(partition, _NEVER_MS)  # until it is on disk
+                self.leave_alone(partition)  # until it is on disk
         if self._failures:
             self._failures.pop(partition, None)
 
@@ -253,7 +256,7 @@ class ReplicaFetcher:
 
     def _ask_range(self, partition: Partition) -> None:
         """Where the leader's log ends and starts; until then the partition is not fetched."""
-        self._session.rest(partition, _NEVER_MS)
+        self.leave_alone(partition)
         self._ask_offset(partition, _LATEST, partial(self._end_known, partition))
 
     def _end_known(self, partition: Partition, end_offset: int) -> None:
@@ -265,8 +268,8 @@ class ReplicaFetcher:
             partition, partition.log.log_end_offset, start_offset, end_offset, self._leader_id,
             extra=about(partition),
         )  # fmt: skip
-        partition.follow_from(start_offset, end_offset)
         self._session.go_on(partition)
+        partition.follow_from(start_offset, end_offset)
 
     def _ask_offset(self, partition: Partition, timestamp: int, on_offset: Any) -> None:
         if self._peer is None:

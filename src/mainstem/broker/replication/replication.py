@@ -7,6 +7,7 @@ written, the next answer is on its way on another. A partition stays on its lane
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mainstem.broker.logs.partition import Partition
@@ -15,6 +16,7 @@ from mainstem.broker.replication.replica_fetcher import Fetching, ReplicaFetcher
 from mainstem.replication.fetcher import Limits
 from mainstem.replication.leader_state import LeaderState, Proposal
 from mainstem.replication.roles import Follower
+from mainstem.storage.flush import FlushWork
 from mainstem.wire.errors import Address
 
 if TYPE_CHECKING:
@@ -86,6 +88,21 @@ class Replication:
             fetcher = self._fetchers[lane] = ReplicaFetcher(self._server, lane[0], self._fetching)
             fetcher.found_at(self._address_of(lane[0]))
         return fetcher
+
+    def sync_cut(self, partition: Partition, work: FlushWork) -> None:
+        """Fetch nothing for it until it is on disk that it was cut."""
+        lane = self._lane_of.get(partition)
+        if lane is not None:
+            self._fetchers[lane].leave_alone(partition)
+        future = self._server.loop.run_in_executor(None, work.run)
+        future.add_done_callback(partial(self._cut_is_synced, partition))
+
+    def _cut_is_synced(self, partition: Partition, future: asyncio.Future[None]) -> None:
+        error = future.exception()
+        if error is None:
+            self.followed_to_disk(partition)
+        else:  # its directory is offline
+            logger.error("%s was cut, and cannot be synced: %s", partition, error)
 
     def followed_to_disk(self, partition: Partition) -> None:
         lane = self._lane_of.get(partition)
