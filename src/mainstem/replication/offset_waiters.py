@@ -16,18 +16,23 @@ class OffsetWaiters(Generic[W]):
     __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[int, W]] = deque()
+        # A deque once somebody has waited: an empty one takes most of a kilobyte, and partitions are many.
+        self.waiting: deque[tuple[int, W]] | tuple[()] = ()
 
     def add(self, offset: int, waiter: W) -> None:
         """Wait for `offset`."""
-        place = len(self.waiting)
-        while place and self.waiting[place - 1][0] > offset:
+        waiting = self.waiting
+        if isinstance(waiting, tuple):
+            waiting = self.waiting = deque()
+        place = len(waiting)
+        while place and waiting[place - 1][0] > offset:
             place -= 1
-        self.waiting.insert(place, (offset, waiter))
+        waiting.insert(place, (offset, waiter))
 
     def remove(self, waiter: W) -> None:
         """Forget a waiter that timed out or whose client is gone."""
-        self.waiting = deque(entry for entry in self.waiting if entry[1] is not waiter)
+        if self.waiting:
+            self.waiting = deque(entry for entry in self.waiting if entry[1] is not waiter)
 
     def take_reached(self, offset: int) -> list[W]:
         """Remove and return the waiters for offsets up to and including `offset`."""
@@ -39,5 +44,5 @@ class OffsetWaiters(Generic[W]):
     def take_all(self) -> list[W]:
         """Remove and return everybody: the partition is going away."""
         waiters = [waiter for _, waiter in self.waiting]
-        self.waiting.clear()
+        self.waiting = ()
         return waiters
