@@ -38,6 +38,7 @@ def open_log(
     *,
     clean: bool = False,
     recovery_point: int = 0,
+    cleaned_to: int = 0,
     files: Files | None = None,
     **settings: Any,
 ) -> Log:
@@ -51,6 +52,7 @@ def open_log(
         now_ms=NOW_MS,
         clean=clean,
         recovery_point=recovery_point,
+        cleaned_to=cleaned_to,
         environment=LogEnvironment(files=files),
     )
 

@@ -88,7 +88,10 @@ class LogMachine(ModelMachine):
         offset = int(self.start_offset + share * (self.end_offset - self.start_offset))
         if self.log.truncate_to(offset, NOW_MS):
             self.batches = [entry for entry in self.batches if entry[1] < offset]
-            self.end_offset = offset
+            # A batch goes as a whole, and the log then ends with the last one.
+            end_offset = self.batches[-1][1] + 1 if self.batches else 0
+            self.end_offset = min(offset, max(self.log.segments.active.base_offset, end_offset))
+            self.start_offset = min(self.start_offset, self.end_offset)
             self.forget_producer()
 
     @rule(ahead=st.integers(0, 100))

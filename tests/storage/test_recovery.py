@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.config import LogConfig
 from mainstem.records.batch import HEADER_SIZE
 from mainstem.storage.files.real_files import RealFiles
 from mainstem.storage.log import Log
 from mainstem.storage.recovery import recover_log
-from tests.storage.log_helpers import NOW_MS, append, files, idempotent, open_log, read_batches
+from tests.storage.log_helpers import NOW_MS, append, batch, files, idempotent, open_log, read_batches
 
 
 def crashed(tmp_path: Path, segments: int = 3, batches: int = 20) -> Log:
@@ -118,6 +119,52 @@ def test_what_follows_a_damaged_batch_is_removed(tmp_path: Path, caplog: pytest.
     assert log.leader_epochs.entries == [(0, 0), (1, 40)]
     assert "removing" in caplog.text
     assert "00000000000000000080.log" in caplog.text
+
+
+def test_a_segment_that_lost_its_end_takes_those_behind_it_along(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The power went before it was synced, and what is left of it ends with a whole batch."""
+    crashed(tmp_path)
+    path = tmp_path / "t-0" / "00000000000000000040.log"
+    cut(path, path.stat().st_size // 20 * 17)
+    log = reopen(tmp_path)
+    assert log.log_end_offset == 74
+    assert log.segments.bases == [0, 40]
+    assert "00000000000000000080.log" in caplog.text
+    assert "the end of the segment before it is lost" in caplog.text
+
+
+@pytest.mark.parametrize("gap_at", ["in a segment", "where one begins"])
+def test_what_a_leader_left_out_is_nothing_lost(tmp_path: Path, gap_at: str) -> None:
+    """Its topic was compacted once."""
+    log = open_log(tmp_path)
+    append(log, 2)
+    if gap_at == "where one begins":
+        log.update_config(LogConfig(segment_bytes=100))
+    log.append_as_follower(bytearray(batch(2, base_offset=50, leader_epoch=0)), NOW_MS)
+    assert log.segments.bases == ([0] if gap_at == "in a segment" else [0, 2])
+    log.close(clean=False)
+    log = reopen(tmp_path)
+    assert [header.base_offset for header in read_batches(log)] == [0, 50]
+    assert log.log_end_offset == 52
+
+
+def test_a_gap_too_wide_for_one_segment_is_the_leaders(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, 2)
+    log.append_as_follower(bytearray(batch(2, base_offset=2**32, leader_epoch=0)), NOW_MS)
+    assert log.segments.bases == [0, 2**32]
+    log.close(clean=False)
+    assert reopen(tmp_path).log_end_offset == 2**32 + 2
+
+
+def test_what_compaction_took_out_is_nothing_lost(tmp_path: Path) -> None:
+    """The topic is not compacted any more, but the log was."""
+    crashed(tmp_path)
+    path = tmp_path / "t-0" / "00000000000000000040.log"
+    cut(path, path.stat().st_size // 20 * 17)
+    assert open_log(tmp_path, cleaned_to=80).log_end_offset == 120
 
 
 def test_segments_below_the_recovery_point_are_not_read(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ class OpenOptions(TypedDict, total=False):
     clean: bool
     recovery_point: int
     log_start_offset: int
+    # Compaction has been through the log up to there, although its topic may not be compacted any more.
+    cleaned_to: int
     # The folder was recovered already, perhaps in another process.
     recovered: "RecoveryReport"
     health: "DirectoryHealth"

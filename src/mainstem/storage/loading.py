@@ -83,8 +83,9 @@ def _open_log(
         end_offset = recovery_point
         state = _load_producer_state(files, path, names, segments, end_offset)
     else:
+        whole_from = None if config.compact else options.get("cleaned_to", 0)
         report = options.get("recovered") or recover_log(
-            files, path, recovery_point, config.index_interval_bytes, now_ms, is_dense=not config.compact
+            files, path, recovery_point, config.index_interval_bytes, now_ms, whole_from=whole_from
         )
         end_offset, state = report.log_end_offset, report.producer_state
         recovery_point, closed_well = min(recovery_point, end_offset), False

@@ -55,7 +55,7 @@ from mainstem.storage.producers.producers import Producers
 from mainstem.storage.producers.transaction_index import AbortedTransactions
 from mainstem.storage.producers.verification import VerificationGuard
 from mainstem.storage.results import AppendResult, ReadResult
-from mainstem.storage.segments.segment import Segment, TornWriteError
+from mainstem.storage.segments.segment import RELATIVE_OFFSET_MAX, Segment, TornWriteError
 from mainstem.storage.segments.segments import Segments
 
 logger = logging.getLogger(__name__)
@@ -315,11 +315,18 @@ class Log:
         segment = self.segments.active
         try:
             if not segment.has_room(size, last_offset, max_timestamp, now_ms, config):
-                segment = self._roll(first_offset, now_ms)
+                segment = self._roll(self._base_for(first_offset, last_offset), now_ms)
             segment.decide_roll(max_timestamp, config)
         except OSError as error:
             raise self.health.refuse(error, f"cannot roll {self.name}") from error
         return segment
+
+    def _base_for(self, first_offset: int, last_offset: int) -> int:
+        """Where a segment begins that this batch is the first of: at the end of the log, even if a leader's
+        batches leave a gap there. So recovery can tell such a gap from a segment that lost its end.
+        """
+        end_offset = self.log_end_offset
+        return first_offset if last_offset - end_offset > RELATIVE_OFFSET_MAX else end_offset
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment at `base_offset`, at or after the end of the log."""
@@ -509,7 +516,7 @@ class Log:
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Remove everything from `offset` on, as a follower does whose end differs from its leader's; False
-        when there was nothing to remove.
+        when there was nothing to remove. A batch goes as a whole, and the log ends with the last one it has.
         """
         if offset < 0:
             raise ValueError(f"cannot truncate {self.name} to offset {offset}")
@@ -533,6 +540,7 @@ class Log:
                 while self.segments.bases[-1] > offset:
                     self._remove_last_segment(now_ms)
                 self.segments.active.truncate_to(offset)
+                offset = min(offset, self.segments.active.next_offset())
                 self.producers.truncate_index(offset)
                 self.log_end_offset = offset
                 self.log_start_offset = min(self.log_start_offset, offset)

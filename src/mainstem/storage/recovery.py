@@ -83,11 +83,11 @@ def recover_log(
     index_interval_bytes: int,
     now_ms: int,
     *,
-    is_dense: bool = False,
+    whole_from: int | None = None,
 ) -> RecoveryReport:
-    """Check everything past the recovery point and repair it. There must be a segment. A dense log, which is
-    never compacted, ends where an offset is missing: what had it was never synced, and what comes after it
-    has survived the loss of power by chance.
+    """Check everything past the recovery point and repair it. There must be a segment. From `whole_from` on
+    nothing was ever compacted (None: it may have been anywhere), so that each segment begins where the one
+    before it ended: if it does not, that one was never synced, and has lost its end.
     """
     segments = list_segments(directory, HandleCache(files, 8), now_ms)
     first = 0
@@ -95,7 +95,7 @@ def recover_log(
         first += 1
     _repair_indexes(files, directory, segments[:first], index_interval_bytes)
     recovery = _Recovery(files, directory, segments, first, index_interval_bytes)
-    return recovery.run(recovery_point, is_dense=is_dense)
+    return recovery.run(recovery_point, whole_from)
 
 
 def _repair_indexes(files: Files, directory: str, segments: list[Segment], index_interval_bytes: int) -> None:
@@ -128,12 +128,12 @@ class _Recovery:
         self._first = first
         self._index_interval_bytes = index_interval_bytes
         self._recovery_point = 0
-        self._is_dense = False
+        self._whole_from: int | None = None
         self._epochs = LeaderEpochCache(files, directory)
         self._report = RecoveryReport(segments[0].base_offset, ProducerState())
 
-    def run(self, recovery_point: int, *, is_dense: bool) -> RecoveryReport:
-        self._recovery_point, self._is_dense = recovery_point, is_dense
+    def run(self, recovery_point: int, whole_from: int | None) -> RecoveryReport:
+        self._recovery_point, self._whole_from = recovery_point, whole_from
         segments, report = self._segments, self._report
         start = segments[self._first].base_offset
         report.log_end_offset = start
@@ -167,15 +167,14 @@ class _Recovery:
 
     def _does_not_follow(self, segment: Segment) -> str | None:
         """Why a segment is not what comes after the ones before it."""
-        if self._is_hole(segment.base_offset):
-            return "what comes before it is lost"
-        if segment.base_offset < self._report.log_end_offset:
+        gap = segment.base_offset - self._report.log_end_offset
+        if gap < 0:
             return "the segment before it, which had been cut, is back in its full length"
+        is_whole = self._whole_from is not None and self._report.log_end_offset >= self._whole_from
+        # So wide a gap comes from the leader: there the segment had to begin with its first batch.
+        if 0 < gap <= RELATIVE_OFFSET_MAX and is_whole and self._may_be_lost():
+            return "the end of the segment before it is lost"
         return None
-
-    def _is_hole(self, following: int) -> bool:
-        """Whether offsets are missing between the end so far and what follows."""
-        return self._is_dense and self._may_be_lost() and self._report.log_end_offset < following
 
     def _may_be_lost(self) -> bool:
         """Whether what comes next was perhaps never synced: then what is there may be of different times."""
@@ -206,10 +205,6 @@ class _Recovery:
             if header.base_offset < report.log_end_offset:
                 raise CorruptSegmentError(
                     position, f"offset {header.base_offset} comes after offset {report.log_end_offset - 1}"
-                )
-            if self._is_hole(header.base_offset):
-                raise CorruptSegmentError(
-                    position, f"offset {header.base_offset} comes where {report.log_end_offset} is missing"
                 )
             if header.partition_leader_epoch < self._epochs.latest_epoch and self._may_be_lost():
                 raise CorruptSegmentError(

@@ -32,6 +32,7 @@ from mainstem.storage.environment import (
 )
 from mainstem.storage.errors import LogDirInvalidError, storage_error
 from mainstem.storage.files.checkpoints import (
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -223,6 +224,7 @@ class LogManager:
             self.environment.deletions.add(str(folder), now_ms)
         recovery_points = log_dir.recovery_points()
         log_start_offsets = log_dir.log_start_offsets()
+        cleaned = log_dir.read_checkpoint(CLEANER_OFFSETS)
         for key, folder in folders.items():
             log = Log.open(
                 folder,
@@ -233,6 +235,7 @@ class LogManager:
                 clean=log_dir.clean and key in recovery_points,
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=log_start_offsets.get(key, 0),
+                cleaned_to=cleaned.get(key, 0),
                 health=log_dir.health,
                 environment=self.environment,
             )

@@ -391,6 +391,14 @@ class Segment:
         found = find_offset(self.file(), boundary[0] if boundary else 0, self.size, offset)
         return found[0] if found else None
 
+    def next_offset(self) -> int:
+        """What follows the last batch, found in the file."""
+        if self.size == 0:
+            return self.base_offset
+        last = self.offset_index.last()
+        boundary = self._followed(last) if last else None
+        return last_boundary(self.file(), boundary[0] if boundary else 0, self.size)[1]
+
     def _boundary_in_index(self, value: int, column: int = 0) -> tuple[int, int] | None:
         """The batch of the last entry of the offset index up to `value`: its position and base offset. If the
         entry leads nowhere, the indexes are made again: only their ends were looked at when they were opened.
