@@ -95,6 +95,7 @@ class TransactionMachine(ModelMachine):
     def truncate(self, share: float) -> None:
         offset = int(self.start_offset + share * (self.end_offset - self.start_offset))
         self.log.truncate_to(offset, NOW_MS)
+        self.start_offset = min(self.start_offset, self.log.log_end_offset)  # a batch goes as a whole
         self.cut()
 
     @rule(ahead=st.integers(0, 100))

@@ -532,7 +532,7 @@ class Log:
             "truncating %s from %d to %d", self.name, self.log_end_offset, offset,
             extra=about(self, offset=offset),
         )  # fmt: skip
-        with self._cutting(offset):
+        with self._cutting():
             if offset < self.segments.bases[0]:
                 self._empty(offset, now_ms)
             else:
@@ -558,17 +558,17 @@ class Log:
         logger.info(
             "emptying %s, which now starts at %d", self.name, offset, extra=about(self, offset=offset)
         )
-        with self._cutting(offset):
+        with self._cutting():
             self._empty(offset, now_ms)
 
     @contextmanager
-    def _cutting(self, offset: int) -> Iterator[None]:
+    def _cutting(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise self.health.refuse(error, f"cannot truncate {self.name}") from error
         self._last_epoch = -1  # the next append looks whether its epoch is on record
-        self.flushes.cut(offset)
+        self.flushes.cut(self.log_end_offset)
 
     def _empty(self, offset: int, now_ms: int) -> None:
         while len(self.segments) > 1:

@@ -206,7 +206,7 @@ class _Recovery:
                 raise CorruptSegmentError(
                     position, f"offset {header.base_offset} comes after offset {report.log_end_offset - 1}"
                 )
-            if header.partition_leader_epoch < self._epochs.latest_epoch and self._may_be_lost():
+            if 0 <= header.partition_leader_epoch < self._epochs.latest_epoch and self._may_be_lost():
                 raise CorruptSegmentError(
                     position,
                     f"leader epoch {header.partition_leader_epoch} comes after {self._epochs.latest_epoch}",
