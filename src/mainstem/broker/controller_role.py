@@ -176,10 +176,16 @@ class ControllerRole:
     ) -> "BrokerRegistrationResponse":
         """`is_own`: the broker of this node asks, not one that says so over the wire."""
         cluster_id = self._server.log_manager.meta.cluster_id
-        return await self._answered(
-            62,
-            lambda: self._controller.register_broker(request, cluster_id, self._now_ms(), is_own=is_own),
-        )
+
+        def decide() -> "tuple[BrokerRegistrationResponse, list[MetadataRecord]]":
+            try:
+                return self._controller.register_broker(request, cluster_id, self._now_ms(), is_own=is_own)
+            except KafkaError as error:
+                # The response has no room for the reason.
+                logger.warning("broker %d is not let in: %s", request.broker_id, error.message)
+                raise
+
+        return await self._answered(62, decide)
 
     async def heartbeat(self, request: "BrokerHeartbeatRequest") -> "BrokerHeartbeatResponse":
         return await self._answered(63, lambda: self._controller.heartbeat(request, self._now_ms()))
@@ -232,7 +238,8 @@ class ControllerRole:
     def _append(self, records: list[MetadataRecord]) -> MetadataImage:
         before = self._log.pending_image
         image = self._log.append(records)
-        tell_of_brokers(records)
+        if (before.brokers.keys() | image.brokers.keys()) - {self._server.node_id}:
+            tell_of_brokers(records)
         self._controller.appended(records, before, image, self._now_ms())
         return image
 

@@ -100,6 +100,8 @@ class Lifecycle:
     async def leave(self) -> None:
         """Have the leaderships move away, as far as a controller can be reached."""
         server = self._server
+        if self._ended.done():
+            return  # it has left already, perhaps because its start failed
         if self.state is not BrokerState.RUNNING or server.stands_alone:
             return  # there is nothing to hand over, or nobody to take it
         if not server.config.get("controlled.shutdown.enable"):

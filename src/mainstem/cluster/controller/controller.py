@@ -237,7 +237,7 @@ class Controller:
         asks, so that whoever had its id before is gone.
         """
         facts = self._facts()
-        registration.check_request(facts.image, cluster_id, request)
+        registration.check_request(facts.image, cluster_id, request, is_own=is_own)
         existing = facts.brokers.get(request.broker_id)
         if not is_own and request.broker_id == self.node_id:
             raise _duplicate(request.broker_id)

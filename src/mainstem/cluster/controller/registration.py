@@ -45,8 +45,12 @@ _OLDEST_METADATA_VERSION = FeatureRange(1, 1)
 _OFF = FeatureRange(0, 0)
 
 
-def check_request(image: MetadataImage, cluster_id: str, request: BrokerRegistrationRequest) -> None:
-    """KafkaError for a broker that does not belong here, whoever it is."""
+def check_request(
+    image: MetadataImage, cluster_id: str, request: BrokerRegistrationRequest, *, is_own: bool
+) -> None:
+    """KafkaError for a broker that does not belong here. The one of this very process may: its controller
+    leads the cluster as it is, perhaps with features that Apache Kafka began it with.
+    """
     if request.cluster_id != cluster_id:
         raise KafkaError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -58,6 +62,11 @@ def check_request(image: MetadataImage, cluster_id: str, request: BrokerRegistra
         )
     if has_directories(image.features.get(METADATA_VERSION, 0)):
         _check_directories(image, request.broker_id, request.log_dirs)
+    if not is_own:
+        _check_features(image, request)
+
+
+def _check_features(image: MetadataImage, request: BrokerRegistrationRequest) -> None:
     supported = {
         feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
         for feature in request.features

@@ -320,14 +320,14 @@ class Replica:
         election = Election(self.history.voters, self.key)
         role = Candidate(election, self.now_ms + self.random_election_timeout_ms())
         self._move(role, self.epoch + 1, NOBODY, (), voted=self.key)
-        logger.info("node %d stands for election in epoch %d", self.key.node_id, self.epoch)
+        self._tell("node %d stands for election in epoch %d", self.key.node_id, self.epoch)
         if election.is_won:
             self.become_leader(election)
 
     def become_leader(self, election: Election) -> None:
         assert isinstance(self.role, Candidate)
         assert election.is_won
-        logger.info("node %d leads epoch %d", self.key.node_id, self.epoch)
+        self._tell("node %d leads epoch %d", self.key.node_id, self.epoch)
         self.lost_elections = 0
         leader = Leader(self)
         # Who leads an epoch grants nobody a vote in it: the own vote need not be kept.
@@ -338,10 +338,15 @@ class Replica:
     def become_resigned(self) -> None:
         """Lead no more, and tell the voters in the order in which they should try to follow."""
         assert isinstance(self.role, Leader)
-        logger.info("node %d resigns from epoch %d", self.key.node_id, self.epoch)
+        self._tell("node %d resigns from epoch %d", self.key.node_id, self.epoch)
         successors = self.role.successors(self)
         role = Resigned(successors, self.now_ms + self.random_election_timeout_ms())
         self._move(role, self.epoch, self.key.node_id, self.leader_endpoints)
+
+    def _tell(self, message: str, *arguments: object) -> None:
+        """Log what others are to know; where nobody else votes it is no event."""
+        level = logging.INFO if len(self.history.voters.ids) > 1 else logging.DEBUG
+        logger.log(level, message, *arguments)
 
     def grant_vote(self, candidate: ReplicaKey) -> None:
         """Vote in this epoch, once; whoever voted gives the candidate time."""
