@@ -32,6 +32,7 @@ def test_voters_and_servers_are_read() -> None:
     [
         ({}, True),
         ({"controller.quorum.voters": "1@one:9093"}, True),
+        ({"controller.quorum.voters": "1@localhost:0"}, True),
         ({"controller.quorum.voters": "1@one:9093,2@two:9093"}, False),
         ({"controller.quorum.bootstrap.servers": "localhost:9093"}, True),
         ({"controller.quorum.bootstrap.servers": "localhost:9193"}, False),
@@ -45,7 +46,8 @@ def test_a_node_stands_alone_when_no_setting_names_another(given: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    "text", ["one:9093", "x@one:9093", "-1@one:9093", "1@one", "1@:9093", "1@one:0", "1@one:70000"]
+    "text",
+    ["one:9093", "x@one:9093", "-1@one:9093", "1@one", "1@:9093", "2@one:0", "1@one:0,2@b:1", "1@one:70000"],
 )
 def test_what_is_no_voter_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not of the form"):

@@ -23,6 +23,7 @@ def test_the_defaults_agree() -> None:
             {"node.id": "4", "controller.quorum.voters": "1@localhost:9093"},
             "it does not name this controller, node 4",
         ),
+        ({"controller.quorum.voters": "1@localhost"}, '"localhost" is not of the form host:port'),
         ({"log.dirs": "/a,/b", "cordoned.log.dirs": "/c"}, '"/c" is not one of log.dirs'),
         ({"log.dirs": "/a,/b", "cordoned.log.dirs": "*,/a"}, '"*" is not one of log.dirs'),
         ({"log.retention.ms": "0"}, "log.retention.ms: 0 is out of range; allowed: 1 or more, or -1"),

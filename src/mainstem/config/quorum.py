@@ -44,27 +44,31 @@ class QuorumSettings(Struct, frozen=True):
 
 def quorum_settings(config: BrokerConfig) -> QuorumSettings:
     """ConfigError for what has not Kafka's form."""
+    node_id: int = config.get("node.id")
+    voters: tuple[str, ...] = config.get(VOTERS)
+    # Who stands alone may take any port that is free, as its listener does: nobody dials it.
+    alone = node_id if len(voters) == 1 else None
     return QuorumSettings(
-        config.get("node.id"),
+        node_id,
         "controller" in config.get("process.roles"),
-        dict(_voter(text) for text in config.get(VOTERS)),
+        dict(_voter(text, alone) for text in voters),
         tuple(_address(BOOTSTRAP_SERVERS, text) for text in config.get(BOOTSTRAP_SERVERS)),
         config.get("controller.listener.names")[0].upper(),
     )
 
 
-def _voter(text: str) -> tuple[int, Address]:
+def _voter(text: str, alone: int | None) -> tuple[int, Address]:
     node_id, at, address = text.partition("@")
     if not (at and node_id.isascii() and node_id.isdigit()):
         raise ConfigError(f'{VOTERS}: "{text}" is not of the form id@host:port', VOTERS)
-    return int(node_id), _address(VOTERS, address)
+    return int(node_id), _address(VOTERS, address, 0 if int(node_id) == alone else 1)
 
 
-def _address(setting: str, text: str) -> Address:
+def _address(setting: str, text: str, lowest_port: int = 1) -> Address:
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    if not (host and colon and port.isascii() and port.isdigit()) or not 0 < int(port) <= _MAX_PORT:
+    if not (host and colon and port.isascii() and port.isdigit()) or not lowest_port <= int(port) <= _MAX_PORT:
         raise ConfigError(f'{setting}: "{text}" is not of the form host:port', setting)
     return host, int(port)
 

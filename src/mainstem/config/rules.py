@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from mainstem.config.broker_config import BrokerConfig
 from mainstem.config.definition import ConfigError
+from mainstem.config.quorum import quorum_settings
 
 _KINDS_OF_GROUPS = ("consumer", "share", "streams")
 # The first must not be greater than the second.
@@ -65,9 +66,8 @@ def _one_id(cfg: BrokerConfig) -> None:
 
 
 def _controllers_are_known(cfg: BrokerConfig) -> None:
-    voters = cfg.get("controller.quorum.voters")
-    roles = cfg.get("process.roles")
-    if "controller" not in roles and not voters and not cfg.get("controller.quorum.bootstrap.servers"):
+    quorum = quorum_settings(cfg)
+    if not (quorum.is_controller or quorum.voters or quorum.bootstrap_servers):
         raise ConfigError(
             "process.roles: this node is only a broker, and nothing says where its controllers are; give"
             " controller.quorum.bootstrap.servers or controller.quorum.voters",
@@ -75,13 +75,12 @@ def _controllers_are_known(cfg: BrokerConfig) -> None:
             "controller.quorum.bootstrap.servers",
             "controller.quorum.voters",
         )
-    own = str(cfg.get("node.id"))
-    votes = own in {voter.partition("@")[0] for voter in voters}
-    if voters and votes is not ("controller" in roles):
+    votes = quorum.node_id in quorum.voters
+    if quorum.voters and votes is not quorum.is_controller:
         raise ConfigError(
-            f"controller.quorum.voters: it names node {own}, which is only a broker"
+            f"controller.quorum.voters: it names node {quorum.node_id}, which is only a broker"
             if votes
-            else f"controller.quorum.voters: it does not name this controller, node {own}",
+            else f"controller.quorum.voters: it does not name this controller, node {quorum.node_id}",
             "controller.quorum.voters",
             "node.id",
         )
