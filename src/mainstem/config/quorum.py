@@ -68,7 +68,8 @@ def _address(setting: str, text: str, lowest_port: int = 1) -> Address:
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    if not (host and colon and port.isascii() and port.isdigit()) or not lowest_port <= int(port) <= _MAX_PORT:
+    is_port = port.isascii() and port.isdigit() and lowest_port <= int(port) <= _MAX_PORT
+    if not (host and colon and is_port):
         raise ConfigError(f'{setting}: "{text}" is not of the form host:port', setting)
     return host, int(port)
 

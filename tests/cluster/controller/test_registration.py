@@ -62,6 +62,15 @@ def test_who_does_not_belong_here_is_refused(said: dict[str, Any], code: ErrorCo
     assert refusal(Cluster((1,)), replace(registration(2), **said)) is code
 
 
+def test_a_controller_takes_its_own_broker_whatever_the_cluster_was_begun_with() -> None:
+    """Apache Kafka formats directories with features that are not known here."""
+    unknown = replace(registration(1), features=[])
+    cluster = Cluster((2,), node_id=1)
+    assert refusal(cluster, replace(unknown, broker_id=3)) is ErrorCode.UNSUPPORTED_VERSION
+    cluster.register(unknown, is_own=True)
+    assert 1 in cluster.image.brokers
+
+
 def test_an_id_is_not_given_to_a_second_process_while_the_first_one_is_alive() -> None:
     cluster = Cluster((1, 2), node_id=9)
     second = registration(2, incarnation=1)
