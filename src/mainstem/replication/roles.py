@@ -1,17 +1,15 @@
 """The roles of a broker in a partition other than leading it, which is `LeaderState`."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Follower:
+class Follower(Struct, frozen=True):
     """Another broker leads the partition; -1 when none does."""
 
     leader_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Offline:
+class Offline(Struct, frozen=True):
     """The partition's log cannot be used, whoever leads it."""
 
     leader_id: int
