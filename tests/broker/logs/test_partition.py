@@ -57,10 +57,11 @@ def opened() -> Iterator[list[Log]]:
 
 @pytest.fixture
 def log(tmp_path: Path, opened: list[Log]) -> Log:
-    """Three records of leader epoch 0."""
+    """Three records of leader epoch 0, in two batches."""
     log = Log.open(tmp_path / "t-0", "t", 0, bytes(16), LogConfig(), now_ms=0)
     opened.append(log)
-    log.append_as_leader(bytearray(batch(b"a", b"b", b"c", timestamp=1)), 0, 1)
+    for values in ((b"a", b"b"), (b"c",)):
+        log.append_as_leader(bytearray(batch(*values, timestamp=1)), 0, 1)
     return log
 
 
