@@ -1,6 +1,7 @@
 """Nodes of one cluster: they find each other, share the work, and do without one of them."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,11 @@ async def create(client: Client, partitions: int = 1, copies: int = 3) -> Topic:
 
 def knows(node: Node, topic: str) -> bool:
     return topic in node.server.image.topics_by_name
+
+
+def holds(node: Node, topic: str) -> bool:
+    assert node.broker is not None
+    return node.broker.replicas.find(topic, 0) is not None
 
 
 async def described(client: Client, topic: Topic) -> Any:
@@ -128,6 +134,45 @@ async def test_the_loss_of_the_active_controller_is_survived(make_nodes: MakeNod
         await nodes.start(lost)
         await eventually(lambda: not image.image.brokers[lost].fenced, "it is back")
         assert again.name in nodes.running[lost].server.image.topics_by_name
+
+
+async def test_a_broker_that_lost_its_disk_takes_from_others_what_they_have(make_nodes: MakeNodes) -> None:
+    """What it alone had it does not begin again, empty: its disk may come back."""
+    nodes = make_nodes({1: "controller", 2: "broker", 3: "broker"})
+    await nodes.start()
+    lost = 3
+    async with await nodes.connect(2) as client:
+        shared = await create(client, partitions=2, copies=2)
+        alone = await create(client, partitions=2, copies=1)
+        image = nodes.running[1].server
+        for partition in image.image.topics_by_name[shared.name].partitions:
+            async with await nodes.connect(partition.leader) as leader:
+                await eventually(partial(holds, nodes.running[partition.leader], shared.name))
+                written = await produce(leader, shared, b"v", partition=partition.partition)
+                assert written.error_code == 0
+        await nodes.kill(lost)
+        await eventually(lambda: image.image.brokers[lost].fenced, "the lost one is fenced")
+        shutil.rmtree(nodes.directory(lost))
+        await nodes.start(lost)
+        await eventually(
+            lambda: all(
+                sorted(part.isr) == [2, lost] for part in image.image.topics_by_name[shared.name].partitions
+            ),
+            "it is in sync again",
+        )
+        broker = nodes.running[lost].broker
+        assert broker is not None
+        ends = [broker.replicas.by_topic(shared.name, index).log.log_end_offset for index in (0, 1)]
+        assert ends == [1, 1]
+        (missed,) = (
+            part.partition
+            for part in image.image.topics_by_name[alone.name].partitions
+            if lost in part.replicas
+        )
+        assert broker.replicas.is_offline(alone.name, missed)
+        described_alone = (await described(client, alone)).topics[0].partitions
+        (found,) = (part for part in described_alone if part.partition_index == missed)
+        assert found.leader_id == -1
 
 
 async def test_a_broker_that_stops_in_order_hands_its_leaderships_over(make_nodes: MakeNodes) -> None:
@@ -206,6 +251,7 @@ async def test_without_a_controller_a_client_hears_that_time_is_over(make_nodes:
     await nodes.start()
     async with await nodes.connect(2) as client:
         topic = await create(client, copies=1)
+        await eventually(partial(holds, nodes.running[2], topic.name), "broker 2 has the partition")
         await nodes.kill(1)
         request = CreateTopicsRequest([CreatableTopic(unique_name(), 1, 1)], timeout_ms=10_000)
         (result,) = (await client.call(request)).topics

@@ -268,6 +268,19 @@ def test_a_directory_that_failed_takes_no_new_logs(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_log_begins_again_where_it_may_and_its_directory_is_gone_for_good(tmp_path: Path) -> None:
+    logs = loaded(tmp_path / "a", tmp_path / "b")
+    known: dict[str, Any] = {"is_new": False, "directory_id": b"\x55" * 16}
+    with pytest.raises(KafkaError, match="which is not there"):
+        logs.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS, **known)
+    log = logs.create("t", 0, TOPIC_ID, LogConfig(), NOW_MS, **known, may_begin_again=True)
+    assert log.log_end_offset == 0
+    logs.dirs[0].health.fail("for the test")  # it could be the one
+    with pytest.raises(KafkaError, match="which is not there"):
+        logs.create("t", 1, TOPIC_ID, LogConfig(), NOW_MS, **known, may_begin_again=True)
+    logs.close()
+
+
 def test_a_directory_that_cannot_be_loaded_leaves_the_others_alone(tmp_path: Path) -> None:
     logs = loaded(tmp_path / "a", tmp_path / "b")
     for partition in range(2):

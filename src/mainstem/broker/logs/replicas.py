@@ -17,7 +17,7 @@ from mainstem.broker.logs.partition import Partition
 from mainstem.broker.turns import Turn
 from mainstem.cluster.delta import MetadataChanges
 from mainstem.cluster.directories import directory_of
-from mainstem.cluster.image import MetadataImage, PartitionImage, TopicImage
+from mainstem.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from mainstem.config import LogConfig, topic_log_config
 from mainstem.config.listeners import inter_broker_listener
 from mainstem.logs import about
@@ -265,6 +265,7 @@ class Replicas:
             self._server.clock.now_ms(),
             is_new=is_new,
             directory_id=directory_of(part, self._node_id),
+            may_begin_again=self._is_left_to_others(part),
         )
         partition = Partition(
             topic,
@@ -278,6 +279,13 @@ class Replicas:
         )
         partition.take_role(part)
         return partition
+
+    def _is_left_to_others(self, part: PartitionImage) -> bool:
+        """Whether another broker leads and nobody counts on what this one holds: a replica that has lost its
+        disk then gets everything anew. Anywhere else an empty log could be taken for all that there is.
+        """
+        counted_on = (*part.isr, *part.eligible_leader_replicas, *part.last_known_elr)
+        return part.leader not in (NO_LEADER, self._node_id) and self._node_id not in counted_on
 
     def _remove(self, topic_id: bytes) -> None:
         partitions = self._by_id.pop(topic_id, None)

@@ -251,10 +251,12 @@ class LogManager:
         *,
         is_new: bool = True,
         directory_id: bytes | None = None,
+        may_begin_again: bool = False,
     ) -> Log:
         """The log of this partition, made in the directory with the fewest partitions if it is not there. One
         that is not new is somewhere: without the directory that it is known to be in, or any directory when
-        none is known, it must not begin again, empty, in another.
+        none is known, it must not begin again, empty, in another. It may where nobody counts on what it held
+        (`may_begin_again`) once its directory is gone for good: no directory is offline that could be it.
         """
         existing = self._logs.get((topic, partition))
         if existing is not None:
@@ -266,7 +268,9 @@ class LogManager:
                 "the folder %s is of an earlier topic of that name", existing.directory, extra=about(existing)
             )
             self.delete(topic, partition, now_ms)
-        log_dir = self._dir_for_new(f"{topic}-{partition}", is_new, directory_id)
+        log_dir = self._dir_for_new(
+            f"{topic}-{partition}", directory_id, is_new=is_new, may_begin_again=may_begin_again
+        )
         folder = log_dir.path / f"{topic}-{partition}"
         try:
             if read_partition_metadata(self._files, folder) not in (None, topic_id):
@@ -290,15 +294,18 @@ class LogManager:
         self._add(log, log_dir)
         return log
 
-    def _dir_for_new(self, name: str, is_new: bool, directory_id: bytes | None) -> LogDir:
+    def _dir_for_new(
+        self, name: str, directory_id: bytes | None, *, is_new: bool, may_begin_again: bool
+    ) -> LogDir:
         online = self.online_dirs
         if directory_id is not None:
             for log_dir in online:
                 if log_dir.meta is not None and log_dir.meta.directory_id == directory_id:
                     return log_dir
-            raise storage_error(
-                f"{name} is in the log directory with the id {uuid_to_text(directory_id)}, which is not there"
-            )
+            place = f"the log directory with the id {uuid_to_text(directory_id)}"
+            if not may_begin_again or len(online) < len(self.dirs):
+                raise storage_error(f"{name} is in {place}, which is not there")
+            logger.info("%s begins again, empty: it was in %s, which is gone", name, place)
         if not online:
             raise storage_error(
                 "every log directory is offline; look into the log of the broker for the reason"
