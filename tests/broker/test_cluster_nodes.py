@@ -210,11 +210,11 @@ async def test_who_asks_the_wrong_broker_is_told_the_right_one(make_nodes: MakeN
     await nodes.start()
     async with await nodes.connect(1) as client:
         topic = await create(client, copies=1)
+    for node in nodes.running.values():
+        await eventually(partial(knows, node, topic.name))
     image = nodes.running[1].server.image
     leader = image.topics_by_name[topic.name].partitions[0].leader
     wrong = next(node_id for node_id in nodes.running if node_id != leader)
-    server = nodes.running[wrong].server
-    await eventually(lambda: topic.name in server.image.topics_by_name)
     async with await nodes.connect(wrong) as client:
         for version in range(3, 14):
             response = await client.call(produce_request(topic, {0: batch(b"v")}), version)
