@@ -57,13 +57,11 @@ def test_a_setting_is_described_with_everything_that_could_give_it(mainstem: Mai
 
 def test_a_setting_that_nobody_acts_on_is_kept_with_a_warning(mainstem: Mainstem) -> None:
     topic = _topic(mainstem)
-    done = mainstem("config", "set", "unclean.leader.election.enable=true", "-t", topic)
+    done = mainstem("config", "set", "local.retention.bytes=1000", "-t", topic)
     assert done.returncode == 0
-    assert done.stderr == (
-        "warning: unclean.leader.election.enable is kept, but Mainstem does not act on it\n"
-    )
+    assert done.stderr == "warning: local.retention.bytes is kept, but Mainstem does not act on it\n"
     ignored = mainstem("config", "describe", "-t", topic, "--not-acted-on").stdout
-    assert "unclean.leader.election.enable" in ignored
+    assert "local.retention.bytes" in ignored
     assert "cleanup.policy" not in ignored
 
 
