@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import promql_parser
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from mainstem.testing import Broker
@@ -46,7 +47,9 @@ class Scraped(NamedTuple):
 
 @pytest.fixture(scope="module")
 def scraped() -> Scraped:
-    """A scrape of a broker that has seen a topic, a group with lag, and a transaction that is still open."""
+    """A scrape of a broker that has seen a topic, a group with lag, a transaction that is still open, and a
+    request that it refused.
+    """
     with Broker({"mainstem.metrics.port": 0}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t"})
         producer.init_transactions()
@@ -55,7 +58,9 @@ def scraped() -> Scraped:
         producer.flush()
         consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
         consumer.commit(offsets=[TopicPartition("topic", 0, 0)], asynchronous=False)
-        consumer.list_topics("no-such-topic")
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
+            admin.create_topics([NewTopic("topic")])["topic"].result()
         with urllib.request.urlopen(broker.metrics_url) as answer:
             text = answer.read().decode()
         consumer.close()
