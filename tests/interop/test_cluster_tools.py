@@ -50,9 +50,11 @@ def test_metadata_quorum_tells_of_the_quorum(cluster: Cluster) -> None:
 
 
 def test_cluster_tool_and_features(cluster: Cluster) -> None:
-    cluster_id = tool(cluster, "ClusterTool", "cluster-id")
+    # The options of this tool belong to its commands: they come after them.
+    server = ("--bootstrap-server", cluster.bootstrap_servers)
+    cluster_id = kafka_tool("ClusterTool", "cluster-id", *server).check()
     assert re.search(r"Cluster ID: [\w-]{22}", cluster_id)
-    endpoints = tool(cluster, "ClusterTool", "list-endpoints")
+    endpoints = kafka_tool("ClusterTool", "list-endpoints", *server).check()
     for node in cluster.node_ids:
         assert cluster.address(node).rpartition(":")[2] in endpoints
     described = tool(cluster, "FeatureCommand", "describe")
