@@ -265,7 +265,9 @@ class ConsumerSession(MachineSession):
         self._harness.machine.topics_changed(self._harness.now_ms)
         self._harness.settle()
 
-    def _restart(self) -> None:
+    def _restart(self, behind: str = "0") -> None:
+        """`behind`: on a node whose clock is so many milliseconds behind."""
+        self._harness.now_ms -= int(behind)
         self._harness.restart()
 
     def _appends(self, what: str) -> None:

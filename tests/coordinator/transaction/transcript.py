@@ -229,7 +229,9 @@ class TransactionSession(MachineSession):
         told = self._producers.setdefault(name, _Told(_or_empty(options.get("id", _DEFAULT_ID))))
         told.producer_id, told.epoch = int(options["producer"]), int(options["epoch"])
 
-    def _restart(self, **options: str) -> None:
+    def _restart(self, behind: str = "0") -> None:
+        """`behind`: on a node whose clock is so many milliseconds behind."""
+        self._harness.now_ms -= int(behind)
         self._coordinator_epoch += 1
         self._harness.restart()
 

@@ -67,7 +67,7 @@ class TransactionCoordinator:
 
     def loaded(self, now_ms: int) -> None:
         self._completion.loaded(now_ms)
-        self._time_limits.watch(now_ms)
+        self._time_limits.loaded(now_ms)
 
     def unload(self, error: ErrorCode) -> None:
         """Nobody waits in here."""

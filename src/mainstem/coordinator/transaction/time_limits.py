@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mainstem.coordinator.transaction.completion import Completion
 from mainstem.coordinator.transaction.metadata import EPOCH_BUMP_VERSION, NO_PRODUCER_ID, State
@@ -35,6 +36,17 @@ class TimeLimits:
     def __init__(self, state: CoordinatorState, completion: Completion) -> None:
         self._state = state
         self._completion = completion
+
+    def loaded(self, now_ms: int) -> None:
+        """The clock of another coordinator may have been ahead: a transaction that it saw begin has begun by
+        now, or it would hang until then if its producer is gone.
+        """
+        state = self._state
+        for transactional_id in list(state.open):
+            metadata = state.transactions[transactional_id]
+            if metadata.started_ms > now_ms:
+                state.put(transactional_id, replace(metadata, started_ms=now_ms))
+        self.watch(now_ms)
 
     def watch(self, now_ms: int) -> None:
         """Look now and then, as long as there is a transactional id."""

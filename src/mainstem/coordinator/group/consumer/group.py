@@ -158,6 +158,16 @@ class ConsumerGroup:
             self.resolved[pattern] = resolved
             self.pattern_topics.update(resolved.topics)
 
+    def go_by_clock(self, now_ms: int) -> None:
+        """The clock of another coordinator may have been ahead. What it did is over all the same: an interval
+        that begins in the future would put off assignments and matching until then.
+        """
+        self.assignment_timestamp_ms = min(self.assignment_timestamp_ms, now_ms)
+        self.resolved = {
+            pattern: resolved._replace(timestamp_ms=min(resolved.timestamp_ms, now_ms))
+            for pattern, resolved in self.resolved.items()
+        }
+
     def _forget_instance(self, old: Member) -> None:
         """Unless another member has taken the instance id over."""
         if old.instance_id is not None and self.static_members.get(old.instance_id) == old.member_id:

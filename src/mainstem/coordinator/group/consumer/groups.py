@@ -110,6 +110,7 @@ class ConsumerGroups:
         """Every member gets a full session to show itself."""
         for group in self._state.groups.values():
             if isinstance(group, ConsumerGroup):
+                group.go_by_clock(now_ms)
                 for member in group.members.values():
                     self._timeouts.heard_from(group.group_id, member, now_ms)
                     if member.state == UNREVOKED_PARTITIONS:
