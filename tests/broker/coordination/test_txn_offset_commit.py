@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from mainstem.protocol.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -41,12 +42,18 @@ class Producer:
         self.producer_id, self.epoch = -1, -1
 
     async def start(self) -> None:
-        for key_type, key in ((0, self.group), (1, self.name)):
-            found = await self.client.call(FindCoordinatorRequest(key_type=key_type, key=key), 3)
-            assert found.error_code == 0
+        await self._find_coordinator(0, self.group)
+        await self.start_without_group()
+
+    async def start_without_group(self) -> None:
+        await self._find_coordinator(1, self.name)
         answer = await self._until_ready(InitProducerIdRequest(self.name, 60_000), 5)
         assert answer.error_code == 0
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    async def _find_coordinator(self, key_type: int, key: str) -> None:
+        found = await self.client.call(FindCoordinatorRequest(key_type=key_type, key=key), 3)
+        assert found.error_code == 0
 
     async def _until_ready(self, request: Any, version: int) -> Any:
         """The test's own limit ends the waiting."""
@@ -128,6 +135,20 @@ async def test_a_group_that_was_not_added_to_the_transaction_is_refused(client: 
     error = "TRANSACTION_ABORTABLE" if version >= 4 else "INVALID_TXN_STATE"
     assert await producer.commit({0: 1}) == {0: error}
     assert await producer.fetch() == {}
+
+
+async def test_no_transaction_has_a_partition_that_its_coordinator_does_not_know(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    broker = await make_broker()
+    producer = Producer(await connect(broker), "t", version=3)
+    await producer.start_without_group()
+    assert CONSUMER_OFFSETS not in broker.node.image.topics_by_name
+    assert await producer.add_offsets() == "NONE"
+    assert CONSUMER_OFFSETS in broker.node.image.topics_by_name, (
+        "a partition that is not there would get no marker"
+    )
+    await producer.end(commit=True)
 
 
 async def test_a_fenced_producer_commits_nothing(client: Client) -> None:

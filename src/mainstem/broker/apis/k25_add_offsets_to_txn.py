@@ -4,16 +4,17 @@ It takes the partition of `__consumer_offsets` that keeps the group into the tra
 PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
 """
 
+import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from mainstem.broker.apis import Api
 from mainstem.broker.coordination.internal_topics import CONSUMER_OFFSETS
-from mainstem.broker.coordination.java_hash import java_hash
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.pending import Pending
 from mainstem.coordinator.transaction.known_errors import ADD_OFFSETS_TO_TXN, as_known
 from mainstem.protocol.apis.k25_add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from mainstem.protocol.errors import ErrorCode
+from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -27,11 +28,18 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
         return _response(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not ctx.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         return _response(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    place = (CONSUMER_OFFSETS, _partition_of(ctx, request.group_id))
+    if ctx.broker.groups.partition_of(request.group_id) < 0:
+        return _add_after_all(ctx, request)
     pending = Pending(ctx, _response)
+    _add(ctx, request, pending.fail)
+    return pending.outcome()
+
+
+def _add(ctx: RequestContext, request: AddOffsetsToTxnRequest, then: Callable[[ErrorCode], None]) -> None:
+    place = (CONSUMER_OFFSETS, ctx.broker.groups.partition_of(request.group_id))
 
     def added(verdicts: "Verdicts") -> None:
-        pending.fail(as_known(verdicts[place], ADD_OFFSETS_TO_TXN, ctx.version))
+        then(as_known(verdicts[place], ADD_OFFSETS_TO_TXN, ctx.version))
 
     ctx.broker.transactions.decide(
         request.transactional_id,
@@ -42,15 +50,28 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> Any:
         transaction_version=0,
         then=added,
     )
-    return pending.outcome()
 
 
-def _partition_of(ctx: RequestContext, group_id: str) -> int:
-    """The topic may not be there yet: producers ask for the group's coordinator only after this."""
-    index = ctx.broker.groups.partition_of(group_id)
-    return (
-        index if index >= 0 else java_hash(group_id) % ctx.broker.config.get("offsets.topic.num.partitions")
-    )
+async def _add_after_all(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """The topic is not there, as far as this node knows: producers ask for the group's coordinator only after
+    this. A partition that the transaction's coordinator knew nothing of would get no marker from it, if the
+    transaction ended before the coordinator heard of the topic that others have made.
+    """
+    groups = ctx.broker.groups
+    try:
+        await groups.ensure_topic()
+    except KafkaError as error:
+        return _response(error.code)
+    if groups.partition_of(request.group_id) < 0:
+        return _response(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    answered: asyncio.Future[ErrorCode] = ctx.broker.loop.create_future()
+
+    def answer(error: ErrorCode) -> None:
+        if not answered.done():  # the client may be gone
+            answered.set_result(error)
+
+    _add(ctx, request, answer)
+    return _response(await answered)
 
 
 def _response(error: ErrorCode) -> AddOffsetsToTxnResponse:
