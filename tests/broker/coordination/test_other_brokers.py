@@ -4,7 +4,7 @@ groups whose offsets are in them. Each is a cluster of its own that is told wher
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,7 +25,9 @@ from mainstem.protocol.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from mainstem.protocol.apis.k61_describe_producers import DescribeProducersRequest, TopicRequest
+from mainstem.protocol.apis.k63_broker_heartbeat import BrokerHeartbeatRequest
 from mainstem.protocol.errors import ErrorCode
+from mainstem.testing.errors import BrokerError
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import MakeBroker
 from tests.broker.harness import Client, Topic, create_topic, eventually, unique_name
@@ -37,6 +39,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 2,
     "request.timeout.ms": 2_000,
+    "broker.session.timeout.ms": 600_000,  # the brokers introduced here send no heartbeats but the first
 }
 
 
@@ -55,6 +58,11 @@ class Pair(NamedTuple):
         for broker in (self.coordinator, self.leader):
             await lead(broker, topic.name, LEADER)
         return topic
+
+    async def stop_leader(self) -> None:
+        await heartbeat(self.leader, COORDINATOR, want_fence=True)  # it is not waited for
+        await self.to_leader.close()
+        await self.leader.stop()
 
     async def producer(self) -> Producer:
         return await Producer(self.to_coordinator, unique_name("id")).init()
@@ -82,6 +90,17 @@ async def introduce(broker: InProcessBroker, node_id: int, port: int) -> None:
     )
     server = broker.node.server
     await server.loader.applied(server.metadata_log.append([record]).offset)
+    await heartbeat(broker, node_id)
+
+
+async def heartbeat(broker: InProcessBroker, node_id: int, *, want_fence: bool = False) -> None:
+    """What the other one would send to this one, were they of one cluster."""
+    server = broker.node.server
+    assert server.controller_role is not None
+    request = BrokerHeartbeatRequest(
+        node_id, server.image.brokers[node_id].epoch, server.image.offset, want_fence=want_fence
+    )
+    assert (await server.controller_role.heartbeat(request)).error_code == 0
 
 
 @pytest.fixture
@@ -108,6 +127,9 @@ async def two_brokers(make_broker: MakeBroker) -> AsyncIterator[Pair]:
         await lead(coordinator, CONSUMER_OFFSETS, LEADER)
         await lead(leader, TRANSACTION_STATE, COORDINATOR)
         yield Pair(coordinator, leader, to_coordinator, to_leader)
+        await heartbeat(coordinator, LEADER, want_fence=True)  # it is not waited for at the end
+        with suppress(BrokerError):  # a test may have stopped it
+            await heartbeat(leader, COORDINATOR, want_fence=True)
 
 
 async def send(pair: Pair, producer: Producer, topic: Topic, value: bytes, **options: Any) -> ErrorCode:
@@ -200,8 +222,7 @@ async def test_markers_wait_for_a_leader_that_is_away(pair: Pair) -> None:
     topic = await pair.topic()
     producer = await pair.producer()
     assert await send(pair, producer, topic, b"v") == 0
-    await pair.to_leader.close()
-    await pair.leader.stop()
+    await pair.stop_leader()
     assert await producer.end(True) == 0
     assert (await producer.describe()).transaction_state == "PrepareCommit"
     await pair.leader.start()
@@ -214,8 +235,7 @@ async def test_markers_follow_a_partition_to_its_next_leader(pair: Pair) -> None
     topic = await pair.topic()
     producer = await pair.producer()
     assert await producer.add(topic, 0) == [0]
-    await pair.to_leader.close()
-    await pair.leader.stop()
+    await pair.stop_leader()
     assert await producer.end(True, 4) == 0
     assert (await producer.describe()).transaction_state == "PrepareCommit"
     await lead(pair.coordinator, topic.name, COORDINATOR)

@@ -14,7 +14,8 @@ from mainstem.config import LogConfig
 from mainstem.logs import about
 from mainstem.protocol.errors import KafkaError
 from mainstem.protocol.resources import TopicPartition
-from mainstem.protocol.uuids import random_uuid, uuid_to_text
+from mainstem.protocol.uuids import random_uuid
+from mainstem.storage.directories.choosing import choose_dir
 from mainstem.storage.directories.contested import Superfluous, superfluous_folders
 from mainstem.storage.directories.log_dir import (
     DELETE_SUFFIX,
@@ -268,8 +269,13 @@ class LogManager:
                 "the folder %s is of an earlier topic of that name", existing.directory, extra=about(existing)
             )
             self.delete(topic, partition, now_ms)
-        log_dir = self._dir_for_new(
-            f"{topic}-{partition}", directory_id, is_new=is_new, may_begin_again=may_begin_again
+        log_dir = choose_dir(
+            f"{topic}-{partition}",
+            self.dirs,
+            self.cordoned,
+            directory_id,
+            is_new=is_new,
+            may_begin_again=may_begin_again,
         )
         folder = log_dir.path / f"{topic}-{partition}"
         try:
@@ -293,31 +299,6 @@ class LogManager:
             raise log_dir.health.refuse(error, f"cannot create {folder}") from error
         self._add(log, log_dir)
         return log
-
-    def _dir_for_new(
-        self, name: str, directory_id: bytes | None, *, is_new: bool, may_begin_again: bool
-    ) -> LogDir:
-        online = self.online_dirs
-        if directory_id is not None:
-            for log_dir in online:
-                if log_dir.meta is not None and log_dir.meta.directory_id == directory_id:
-                    return log_dir
-            place = f"the log directory with the id {uuid_to_text(directory_id)}"
-            if not may_begin_again or len(online) < len(self.dirs):
-                raise storage_error(f"{name} is in {place}, which is not there")
-            logger.info("%s begins again, empty: it was in %s, which is gone", name, place)
-        if not online:
-            raise storage_error(
-                "every log directory is offline; look into the log of the broker for the reason"
-            )
-        offline = [str(log_dir.path) for log_dir in self.dirs if log_dir.health.failure is not None]
-        if offline and not is_new:
-            raise storage_error(
-                f"{name} is not there, and may be in an offline directory: {', '.join(offline)}"
-            )
-        usable = [log_dir for log_dir in online if log_dir not in self.cordoned]
-        # Where all are cordoned, the controller makes nothing new; what there is must be somewhere.
-        return min(usable or online, key=lambda candidate: candidate.partition_count)
 
     def _adopt(self, log: Log, topic_id: bytes) -> None:
         """A folder whose topic id was lost, or was never written before a crash."""
