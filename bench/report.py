@@ -31,9 +31,8 @@ def _row(phase: Phase, metric: Metric, results: Results, other: str) -> dict[str
     summaries = {peer: summarise(series) for peer, series in values.items()}
     mainstem, compared = summaries[MAINSTEM], summaries[other]
     times = ratio(mainstem, compared)
-    targets = metric.targets if other == KAFKA else ()  # an earlier Mainstem is no yardstick for them
+    is_judged = other == KAFKA  # an earlier Mainstem is no yardstick for targets
     beside = compared.median if compared else None
-    judged = [target.is_met(mainstem.median, times, beside) for target in targets] if mainstem else []
     return {
         "phase": phase.name,
         "title": phase.title,
@@ -45,8 +44,8 @@ def _row(phase: Phase, metric: Metric, results: Results, other: str) -> dict[str
             if summary is not None
         },
         "ratio": times,
-        "target": ", ".join(target.text(metric.unit) for target in targets),
-        "met": None if not judged or None in judged else all(judged),
+        "target": metric.target_text() if is_judged else "",
+        "met": metric.is_met(mainstem.median, times, beside) if is_judged and mainstem else None,
     }
 
 

@@ -38,11 +38,22 @@ class Target:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number that a phase measures, and what is expected of it."""
+    """One number that a phase measures, and what is expected of it: all of the targets, or any of them."""
 
     name: str
     unit: str
     targets: tuple[Target, ...] = ()
+    any_target: bool = False
+
+    def target_text(self) -> str:
+        return (" or " if self.any_target else ", ").join(target.text(self.unit) for target in self.targets)
+
+    def is_met(self, value: float, ratio: float | None, kafka: float | None = None) -> bool | None:
+        """None where there is no target, or it cannot be told."""
+        judged = [target.is_met(value, ratio, kafka) for target in self.targets]
+        if self.any_target and True in judged:
+            return True
+        return None if not judged or None in judged else all(judged)
 
 
 @dataclass(frozen=True)

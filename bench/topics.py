@@ -128,8 +128,8 @@ def _admin(peer: Peer) -> AdminClient:
 def _bytes_on_disk(data_dir: Path) -> int:
     total = 0
     for folder, _, files in os.walk(data_dir):
-        if "__consumer_offsets-" in folder:
-            continue  # no phase's topic: it is there to stay, and small
+        if os.path.basename(folder).startswith(("__consumer_offsets-", "__transaction_state-")):
+            continue  # no phase's topics: they are there to stay
         for file in files:
             with contextlib.suppress(OSError):  # removed while we look, which is what we wait for
                 # Blocks, not length: index files are preallocated with holes.

@@ -16,6 +16,7 @@ from bench.phases.model import PARTITIONS, Bench, Phase
 from bench.stats import Metric, Target
 from bench.topics import create_topics, wait_for_leaders
 from bench.wire import leader_ports
+from mainstem.records.record import Record, build_batch
 from mainstem.wire import Cluster as Client
 from mainstem.wire import from_kafka_options
 
@@ -23,6 +24,7 @@ _WARM_BYTES = 1024**3
 _E2E_RATE_PER_S = 500
 _SILENCE_SECONDS = 15
 _KILL_AFTER_S = 2.0
+_ROLLING_SECONDS = 90
 _IDLE_TOPICS = 10
 _IDLE_PARTITIONS = 100
 _TOPICS_PER_REQUEST = 10
@@ -150,13 +152,15 @@ def _rolling_restart(bench: Bench) -> dict[str, float]:
         cluster = nodes.cluster
         name = nodes.make_topic("rolling", PARTITIONS)
         started = time.monotonic()
-        with nodes.load.paced(name, seconds=6 * _SILENCE_SECONDS) as done:
+        with nodes.load.paced(name, seconds=_ROLLING_SECONDS) as done:
             for peer in cluster.nodes.values():
                 peer.stop()
                 peer.start()
                 cluster.await_nodes(list(cluster.nodes), time.monotonic() + START_TIMEOUT_S)
                 _await_in_sync(cluster.first, [name])
             taken_s = time.monotonic() - started
+            if taken_s > _ROLLING_SECONDS:
+                raise BenchError(f"the restarts took {taken_s:.0f} s, longer than the load")
         return {"silence_s": done.silence_ms / 1000, "refused": float(done.failed), "restart_s": taken_s}
 
 
@@ -200,8 +204,7 @@ def _many_partitions(bench: Bench) -> dict[str, float]:
         for first in range(0, len(names), _TOPICS_PER_REQUEST):
             some = names[first : first + _TOPICS_PER_REQUEST]
             create_topics(cluster.first, some, each, _CREATE_TIMEOUT_S, copies=NODES)
-        for name in names:
-            nodes.load.produce(name, 20 * each, 100, acks=-1)
+        _write_to_each(cluster.first, names, each)
         create_s = time.monotonic() - started
         started = time.monotonic()
         cluster.nodes[NODES].kill()
@@ -235,6 +238,14 @@ def _two_nodes(bench: Bench) -> dict[str, float]:
         cluster.remove()
 
 
+def _write_to_each(peer: Peer, names: list[str], partitions: int) -> None:
+    """A record to each partition, acknowledged by all of its replicas."""
+    batch = build_batch([Record(0, round(time.time() * 1000), None, bytes(100))])
+    with Client(from_kafka_options({"bootstrap.servers": peer.bootstrap})) as client:
+        for name in names:
+            client.produce({(name, index): [batch] for index in range(partitions)}, acks=-1)
+
+
 def _await_led(peer: Peer, names: list[str], without: int) -> None:
     _await(peer, names, lambda leader, isr, replicas: leader >= 0 and leader != without)
 
@@ -265,6 +276,8 @@ def _await(
                 raise BenchError(f"waited in vain for {missing[:3]}")
             time.sleep(0.05)
 
+
+_HALF = Target("ratio_max", 0.5)
 
 PHASES = (
     Phase(
@@ -307,9 +320,9 @@ PHASES = (
         "cluster_acks",
         "a producer at 1,000/s, rf=3",
         (
-            Metric("acks_0_p99_ms", "ms", (Target("value_max", 1.0),)),
-            Metric("acks_1_p99_ms", "ms", (Target("value_max", 2.0),)),
-            Metric("acks_all_p99_ms", "ms", (Target("value_max", 5.0),)),
+            Metric("acks_0_p99_ms", "ms", (Target("value_max", 1.0), _HALF), any_target=True),
+            Metric("acks_1_p99_ms", "ms", (Target("value_max", 2.0), _HALF), any_target=True),
+            Metric("acks_all_p99_ms", "ms", (Target("value_max", 5.0), _HALF), any_target=True),
         ),
         _acks,
         fresh=True,

@@ -18,7 +18,7 @@ from bench.phases import PHASES, SUBJECTS
 from bench.phases.model import QUICK
 from bench.report import format_number, make_report, markdown_table, text_table
 from bench.runner import Plan, Results, alternate
-from bench.stats import Summary, Target, ratio, summarise
+from bench.stats import Metric, Summary, Target, ratio, summarise
 from bench.tools import compile_command
 from bench.wire import metadata_frame, parse_metadata
 
@@ -65,6 +65,16 @@ def test_targets_judge_ratio_or_value() -> None:
     assert Target("value_max", 10.0).is_met(value=9.0, ratio=None) is True
     assert Target("value_max", 10.0).text("ms") == "<= 10 ms"
     assert Target("ratio_min", 1.2).text("msg/s") == ">= 1.2x"
+
+
+def test_of_several_targets_all_or_any_have_to_be_met() -> None:
+    targets = (Target("value_max", 1.0), Target("ratio_max", 0.5))
+    assert Metric("p99", "ms", targets).is_met(value=2.0, ratio=0.4) is False
+    assert Metric("p99", "ms", targets, any_target=True).is_met(value=2.0, ratio=0.4) is True
+    assert Metric("p99", "ms", targets, any_target=True).is_met(value=2.0, ratio=None) is None
+    assert Metric("p99", "ms", targets, any_target=True).is_met(value=1.0, ratio=None) is True
+    assert Metric("p99", "ms", targets, any_target=True).target_text() == "<= 1 ms or <= 0.5x"
+    assert Metric("p99", "ms").is_met(value=2.0, ratio=0.4) is None
 
 
 def test_every_repetition_begins_with_the_other_peer() -> None:
