@@ -46,6 +46,7 @@ class SteadyLoad:
         self.longest_silence_s = 0.0
         self._last = time.monotonic()
         self._sent = 0
+        self._acknowledged_with_a_later_one = 0
         self._twice: list[str] = []
         self._stop = Event()
         self._producer = Producer(
@@ -83,15 +84,24 @@ class SteadyLoad:
         now = time.monotonic()
         self.longest_silence_s = max(self.longest_silence_s, now - self._last)
         self._last = now
-        place = (message.partition() or 0, message.offset() or 0)
+        offset = message.offset()
+        if offset is None:
+            # Its answer was lost, and librdkafka takes it as acknowledged because a later one was.
+            self._acknowledged_with_a_later_one += 1
+            return
+        place = (message.partition() or 0, offset)
         if place in self.acknowledged:
             self._twice.append(f"{place} was given to {self.acknowledged[place]} and to {value}")
         self.acknowledged[place] = value
 
     def await_acknowledged(self, further: int) -> None:
         """Wait until so many more were."""
-        goal = len(self.acknowledged) + further
-        until(lambda: len(self.acknowledged) >= goal, lambda: f"acknowledgements: {self.refused[:3]}")
+        goal = self._count + further
+        until(lambda: self._count >= goal, lambda: f"acknowledgements: {self.refused[:3]}")
+
+    @property
+    def _count(self) -> int:
+        return len(self.acknowledged) + self._acknowledged_with_a_later_one
 
     def end(self) -> None:
         """Everything that was sent is decided."""

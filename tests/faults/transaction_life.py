@@ -26,7 +26,7 @@ def live_through(name: str, folder: Path, kills: int, seed: int) -> tuple[list[O
         life = subprocess.run(command, check=False, cwd=_ROOT, stderr=subprocess.PIPE, text=True)
         if life.returncode < 0:
             continue
-        assert life.returncode == 0, life.stderr[-_LOG_CHARACTERS_SHOWN:]
+        assert life.returncode == 0, life.stderr[-2 * _LOG_CHARACTERS_SHOWN :]
         history = read_history(path)
         return history, [f"{anomaly.kind}: {anomaly.text}" for anomaly in check(history)]
     raise AssertionError(f"the clients' process has died {_RUNS_MAX} times")
@@ -37,8 +37,10 @@ def _live(name: str, path: Path, kills: int, seed: int) -> None:
         try:
             run(broker, path, kills, seed)
             assert "Traceback" not in broker.log
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{broker.log[-_LOG_CHARACTERS_SHOWN:]}") from error
+        except AssertionError:
+            # Before what went wrong, which must be among the last words.
+            print(broker.log[-_LOG_CHARACTERS_SHOWN:], file=sys.stderr)
+            raise
 
 
 if __name__ == "__main__":

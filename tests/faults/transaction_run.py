@@ -1,6 +1,8 @@
 """A whole run: clients, an administrator and a killer, then everything is read once more and written down."""
 
+import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +134,12 @@ def _while_living(lives: Sequence[Callable[[Event], None]], harm: Callable[[], N
             thread.join(max(0, deadline - time.monotonic()))
         if failures:
             raise failures[0]
-    assert not any(thread.is_alive() for thread in threads), "a client hangs"
+    hanging = [thread.ident for thread in threads if thread.is_alive()]
+    assert not hanging, "a client hangs\n" + "\n".join(
+        "".join(traceback.format_stack(frame))
+        for ident, frame in sys._current_frames().items()
+        if ident in hanging
+    )
 
 
 def _kill_often(this: Run, kills: int) -> None:

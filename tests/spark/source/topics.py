@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from mainstem.spark.datasource import MainstemDataSource
 from mainstem.spark.source.stream_reader import StreamReader
+from tests.support.group_views import until
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -30,7 +31,9 @@ class Topics:
         return name
 
     def delete(self, name: str) -> None:
+        """Return when the brokers show it no more, which Apache Kafka does a moment after its answer."""
         self.admin.delete_topics([name])[name].result()
+        until(lambda: name not in self.admin.list_topics(timeout=10).topics, f"{name} to be gone")
 
     def grow(self, name: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result()
