@@ -12,6 +12,8 @@ import pytest
 
 from mainstem.protocol.apis.k43_elect_leaders import ElectLeadersRequest
 from mainstem.protocol.errors import ErrorCode
+from tests.broker.conftest import MakeBroker
+from tests.broker.coordination.test_other_brokers import introduce
 from tests.broker.harness import eventually
 from tests.broker.nodes import Nodes
 from tests.broker.test_cluster_nodes import COMBINED, create
@@ -81,6 +83,22 @@ async def test_preferred_leaders_come_back_when_they_are_asked_for(nodes: Nodes)
         await eventually_in_sync(nodes, left, topic.name)
         await asked()
         await eventually(lambda: lost in leaders(nodes, left, topic.name), "it leads again")
+
+
+async def test_a_listener_that_outlives_the_connections_of_a_dying_broker_is_dialled_again(
+    make_broker: MakeBroker,
+) -> None:
+    broker = await make_broker(SESSION)
+    accepted = asyncio.Event()
+    listener = await asyncio.start_server(lambda reader, writer: accepted.set(), "127.0.0.1", 0)
+    await introduce(broker, 2, listener.sockets[0].getsockname()[1])
+    server = broker.node.server
+    assert server.controller_role is not None
+    server.controller_role.connection_lost(2, server.image.brokers[2].epoch)
+    await accepted.wait()
+    assert not server.image.brokers[2].fenced
+    listener.close()
+    await eventually(lambda: server.image.brokers[2].fenced, "it is fenced")
 
 
 async def eventually_in_sync(nodes: Nodes, at: int, topic: str) -> None:

@@ -105,7 +105,9 @@ class ControllerWorld:
                 raise Violation("too much at once")
             self._apply(work.records)
             for probe in work.probes:
-                if not self.processes[probe.broker_id].is_alive:
+                if self.processes[probe.broker_id].is_alive or self.random.random() < 0.2:
+                    self.cluster.controller.not_refused(probe, self.cluster.now_ms)
+                else:
                     self._apply(self.cluster.controller.refused(probe, self.cluster.now_ms))
             if not work.records:
                 return

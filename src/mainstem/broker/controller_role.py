@@ -285,12 +285,17 @@ class ControllerRole:
         self._set_timer(0.0 if self._is_appended(work.records) else _RETRY_SECONDS)
 
     async def _probe(self, probe: Probe) -> None:
-        if await is_refused(self._server.loop, probe.host, probe.port) and self.is_active:
+        refused = await is_refused(self._server.loop, probe.host, probe.port)
+        if not self.is_active:
+            return
+        if refused:
             records = self._controller.refused(probe, self._now_ms())
             if records:
                 logger.warning("broker %d is dead: nobody listens at its address any more", probe.broker_id)
                 self._is_appended(records)
-            self._set_timer()
+        else:
+            self._controller.not_refused(probe, self._now_ms())
+        self._set_timer()
 
     def _is_appended(self, records: list[MetadataRecord]) -> bool:
         """Whether what was decided without anybody's asking is written; it is decided again otherwise."""

@@ -74,3 +74,28 @@ def test_a_lost_connection_of_a_former_incarnation_says_nothing() -> None:
     cluster = quiet_cluster(1)
     cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch - 1, cluster.now_ms)
     assert cluster.pass_time() == []
+
+
+def test_a_broker_of_which_nothing_is_heard_is_dialled_again_and_again() -> None:
+    """Its connections may be gone before its listener is."""
+    cluster = quiet_cluster(1, 2)
+    cluster.create("orders", (1, 2))
+    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
+    (probe,) = cluster.pass_time()
+    for pause_ms in (20, 80, 200, 500, 1000, 1000):
+        cluster.controller.not_refused(probe, cluster.now_ms)
+        assert cluster.pass_time(pause_ms - 1) == []
+        (probe,) = cluster.pass_time(1)
+    cluster.apply(cluster.controller.refused(probe, cluster.now_ms))
+    assert cluster.image.brokers[1].fenced
+    assert cluster.partition("orders").leader == 2
+
+
+def test_a_broker_that_was_heard_of_is_not_dialled_again() -> None:
+    cluster = quiet_cluster(1, 2)
+    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
+    (probe,) = cluster.pass_time()
+    cluster.now_ms += 1
+    cluster.heartbeat(1)
+    cluster.controller.not_refused(probe, cluster.now_ms)
+    assert cluster.pass_time(2_000) == []

@@ -4,6 +4,7 @@ It is authorised with the principal and the address that the broker names, which
 one. An answer that says NOT_CONTROLLER becomes the Envelope's own: the broker then looks for the right one.
 """
 
+import asyncio
 import socket
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainstem.broker.apis import MODULES
 from mainstem.broker.monitoring.error_counts import error_codes
+from mainstem.broker.network.connection import PARKED
 from mainstem.broker.requests.context import RequestContext
 from mainstem.broker.requests.dispatch import ApiVersion
 from mainstem.protocol import codec, registry
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 class ForwardedContext(RequestContext):
     """A request that came in an Envelope; who asks, and from where, is what the broker says."""
 
-    __slots__ = ("_client_host",)
+    __slots__ = ("_answer", "_client_host")
 
     def __init__(
         self,
@@ -43,10 +45,20 @@ class ForwardedContext(RequestContext):
         super().__init__(server, connection, api, header.correlation_id, header.client_id)
         self.principal = principal
         self._client_host = client_host
+        self._answer: asyncio.Future[Any] | None = None
 
     @property
     def client_host(self) -> str:
         return self._client_host
+
+    async def later_answer(self) -> Any:
+        """What a request that was parked is answered."""
+        self._answer = self.server.loop.create_future()
+        return await self._answer
+
+    def reply(self, response: Any) -> None:
+        if self._answer is not None and not self._answer.done():  # else nobody waits for it any more
+            self._answer.set_result(response)
 
     def authorize(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         return self.server.authorizer.authorize(self.principal, self._client_host, operation, resource, name)
@@ -63,6 +75,8 @@ async def answer(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeRespo
         response: Any = inner.api.handler(inner, body)
         if type(response) is CoroutineType:
             response = await response
+        if response is PARKED:
+            response = await inner.later_answer()
         codes_of = _codes_of(inner.api.key)
         if codes_of is not None and ErrorCode.NOT_CONTROLLER in codes_of(response):
             raise KafkaError(ErrorCode.NOT_CONTROLLER)

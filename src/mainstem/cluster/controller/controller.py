@@ -172,10 +172,10 @@ class Controller:
             records = self._fence(facts, stale) if stale is not None else self._balance(facts, now_ms)
         probes = [
             probe
-            for broker_id in self._probes.due(now_ms)
+            for broker_id, attempt in self._probes.due(now_ms)
             if (broker := facts.brokers.get(broker_id)) is not None
             and not broker.fenced
-            and (probe := self._probes.probe(broker, now_ms)) is not None
+            and (probe := self._probes.probe(broker, attempt, now_ms)) is not None
         ]
         return Work(records, probes)
 
@@ -321,6 +321,15 @@ class Controller:
         if contact is not None:
             contact.is_connected = False
             self._probes.want(broker_id, now_ms)
+
+    def not_refused(self, probe: Probe, now_ms: int) -> None:
+        """Its address does not say that it is dead, not yet: it is dialled until the broker is heard of."""
+        broker = self._facts().brokers.get(probe.broker_id)
+        contact = self._contacts.get(probe.broker_id, probe.epoch)
+        if broker is None or contact is None or broker.epoch != probe.epoch or broker.fenced:
+            return
+        if contact.last_ms <= probe.asked_ms:
+            self._probes.want_again(probe, now_ms)
 
     def refused(self, probe: Probe, now_ms: int) -> list[MetadataRecord]:
         """Nobody listens at a broker's address: what it led is led by others from now on, and it is fenced
