@@ -13,6 +13,7 @@ from mainstem.cluster.broker_lifecycle import (
     Effect,
     Ended,
     Event,
+    GivenUp,
     LeaderChanged,
     LogDirsChanged,
     Published,
@@ -30,13 +31,14 @@ from mainstem.protocol.apis.k63_broker_heartbeat import BrokerHeartbeatResponse
 from mainstem.protocol.errors import ErrorCode
 
 INTERVAL_MS = 2_000
+REGISTRATION_MS = 60_000
 
 
 class Played:
     """A broker and the time."""
 
     def __init__(self) -> None:
-        self.broker = BrokerLifecycle(INTERVAL_MS)
+        self.broker = BrokerLifecycle(INTERVAL_MS, REGISTRATION_MS)
         self.now_ms = 1_000
 
     def step(self, event: Event) -> list[Effect]:
@@ -105,6 +107,37 @@ def test_a_session_of_an_earlier_start_is_waited_for() -> None:
     assert played.step(Unanswered()) == []
     assert played.wait() == [Register(-1)]
     assert played.broker.state is BrokerState.STARTING
+
+
+def test_a_broker_that_is_refused_asks_more_and_more_seldom() -> None:
+    played = Played()
+    played.step(Started())
+    pauses = []
+    for _ in range(6):
+        played.step(Registered(ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+        before_ms = played.now_ms
+        assert played.wait() == [Register(-1)]
+        pauses.append(played.now_ms - before_ms)
+    assert pauses == [250, 500, 1_000, 2_000, 2_000, 2_000]
+
+
+def test_a_broker_that_nobody_lets_in_gives_up() -> None:
+    played = Played()
+    assert played.step(Started()) == [Register(-1)]
+    until_ms = played.now_ms + REGISTRATION_MS
+    while not (effects := played.step(Unanswered())):
+        assert played.wait() == [Register(-1)]
+    assert effects == [GivenUp()]
+    assert until_ms <= played.now_ms < until_ms + INTERVAL_MS
+    assert played.broker.state is BrokerState.SHUTTING_DOWN
+
+
+def test_a_broker_that_was_let_in_never_gives_up() -> None:
+    played = running()
+    played.answer(code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    played.now_ms += 2 * REGISTRATION_MS
+    assert played.step(Unanswered()) == []
+    assert played.wait() == [Register(7)]
 
 
 def test_a_broker_of_another_cluster_is_refused_for_good() -> None:

@@ -3,21 +3,26 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from mainstem.protocol.errors import ErrorCode
+from mainstem.storage.directories.meta_properties import read_meta_properties
+from mainstem.storage.files.real_files import RealFiles
 from mainstem.testing import Broker
 from tests.faults.filesystems import SmallDisk
 from tests.faults.ledger import connect, read_all
 from tests.faults.topic_changes import create_topic, partition_folders, payloads_in, write
 
 
-def _refusal(*data_dirs: Path | str, node_id: int = 1) -> str:
+def _refusal(*data_dirs: Path | str, node_id: int = 1, settings: Mapping[str, str] | None = None) -> str:
     """The one line with which a start is refused."""
     command = [sys.executable, "-m", "mainstem", "up", "--port", "0", "--set", f"node.id={node_id}"]
     command += ["--set", f"log.dirs={','.join(map(str, data_dirs))}"]
+    for name, value in (settings or {}).items():
+        command += ["--set", f"{name}={value}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -63,6 +68,66 @@ def test_a_directory_of_another_cluster(tmp_path: Path) -> None:
     _fill(tmp_path / "a")
     _fill(tmp_path / "b")
     assert "belongs to cluster" in _refusal(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_lost_metadata_directory(tmp_path: Path) -> None:
+    """An empty one in its place would know of no topic, and of no vote."""
+    with Broker(data_dir=f"{tmp_path / 'a'},{tmp_path / 'b'}") as broker, connect(broker) as client:
+        create_topic(client, "t", 4)
+    shutil.rmtree(tmp_path / "a")
+    line = _refusal(tmp_path / "a", tmp_path / "b")
+    assert f"{tmp_path / 'a'}, where the metadata log belongs, is not formatted" in line
+    assert not (tmp_path / "a" / "meta.properties").exists()
+    assert list((tmp_path / "b").glob("t-*")), "nothing is set aside"
+
+
+def test_directories_in_another_order(tmp_path: Path) -> None:
+    with Broker(data_dir=f"{tmp_path / 'a'},{tmp_path / 'b'}"):
+        pass
+    assert f"the metadata log lies in {tmp_path / 'a'}" in _refusal(tmp_path / "b", tmp_path / "a")
+    _refusal(tmp_path / "new", tmp_path / "a")
+    assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
+
+
+def test_another_directory_than_that_of_the_metadata_may_be_lost(tmp_path: Path) -> None:
+    dirs = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    with Broker(data_dir=dirs) as broker, connect(broker) as client:
+        create_topic(client, "t", 2)
+    shutil.rmtree(tmp_path / "b")
+    with Broker(data_dir=dirs) as broker, connect(broker) as client:
+        codes = {write(client, "t", b"more:0", index) for index in range(2)}
+        assert ErrorCode.NONE in codes
+
+
+def test_a_metadata_directory_of_its_own_has_an_identity(tmp_path: Path) -> None:
+    """As Kafka's format step gives it one, by which the quorum knows this node."""
+    settings = {"metadata.log.dir": str(tmp_path / "metadata")}
+    with Broker(settings, data_dir=tmp_path / "a") as broker, connect(broker) as client:
+        create_topic(client, "t", 1)
+        assert write(client, "t", b"kept:0") == ErrorCode.NONE
+    identity = read_meta_properties(RealFiles(), tmp_path / "metadata")
+    of_data = read_meta_properties(RealFiles(), tmp_path / "a")
+    assert identity is not None
+    assert of_data is not None
+    assert (identity.cluster_id, identity.node_id) == (of_data.cluster_id, of_data.node_id)
+    assert identity.directory_id != of_data.directory_id
+    shutil.rmtree(tmp_path / "metadata")
+    refusal = _refusal(tmp_path / "a", settings=settings)
+    assert f"{tmp_path / 'metadata'}, where the metadata log belongs, is not formatted" in refusal
+
+
+def test_a_metadata_directory_without_an_identity_goes_by_that_of_the_data(tmp_path: Path) -> None:
+    """As nodes left it that gave it none."""
+    _fill(tmp_path / "a")
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "a" / "__cluster_metadata-0").rename(tmp_path / "metadata" / "__cluster_metadata-0")
+    settings = {"metadata.log.dir": str(tmp_path / "metadata")}
+    for _ in range(2):
+        with Broker(settings, data_dir=tmp_path / "a") as broker, connect(broker) as client:
+            assert payloads_in(client, "t") == (b"kept:0",)
+    assert read_meta_properties(RealFiles(), tmp_path / "metadata") == read_meta_properties(
+        RealFiles(), tmp_path / "a"
+    )
 
 
 def test_a_read_only_directory(tmp_path: Path) -> None:

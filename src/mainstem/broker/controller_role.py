@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mainstem.broker.metadata.broker_notices import tell_of_brokers, warn_of_silent
+from mainstem.broker.metadata.broker_notices import RefusedBrokers, tell_of_brokers, warn_of_silent
 from mainstem.broker.metadata.ignored_settings import warn_of_ignored
 from mainstem.broker.network.probe import is_refused
 from mainstem.broker.shared_server import SharedServer
@@ -94,6 +94,7 @@ class ControllerRole:
         )
         self._timer: asyncio.TimerHandle | None = None
         self._probes: set[asyncio.Task[None]] = set()
+        self._refused = RefusedBrokers()
         self._was_active = self.is_active
         server.quorum.subscribe(self._leader_changed)
         self._set_timer()
@@ -181,11 +182,13 @@ class ControllerRole:
             try:
                 return self._controller.register_broker(request, cluster_id, self._now_ms(), is_own=is_own)
             except KafkaError as error:
-                # The response has no room for the reason.
-                logger.warning("broker %d is not let in: %s", request.broker_id, error.message)
+                self._refused.tell(request.broker_id, error.message)
                 raise
 
-        return await self._answered(62, decide)
+        response: BrokerRegistrationResponse = await self._answered(62, decide)
+        if response.error_code == ErrorCode.NONE:
+            self._refused.let_in(request.broker_id)
+        return response
 
     async def heartbeat(self, request: "BrokerHeartbeatRequest") -> "BrokerHeartbeatResponse":
         return await self._answered(63, lambda: self._controller.heartbeat(request, self._now_ms()))

@@ -18,6 +18,7 @@ from mainstem.cluster.broker_lifecycle import (
     CaughtUp,
     Ended,
     Event,
+    GivenUp,
     LeaderChanged,
     LogDirsChanged,
     Published,
@@ -52,7 +53,9 @@ class Lifecycle:
     def __init__(self, server: "SharedServer") -> None:
         config = server.config
         self._server = server
-        self._core = BrokerLifecycle(config.get("broker.heartbeat.interval.ms"))
+        self._core = BrokerLifecycle(
+            config.get("broker.heartbeat.interval.ms"), config.get("initial.broker.registration.timeout.ms")
+        )
         self._incarnation_id = server.randomness.uuid()
         self._timeout_s: float = config.get("broker.session.timeout.ms") / 1000
         self._caught_up: asyncio.Future[None] = server.loop.create_future()
@@ -138,6 +141,11 @@ class Lifecycle:
                 case Refused(error):
                     reason = f"{error.name}: {error.message}{_advice(error)}"
                     self._refused(f"the cluster does not take this broker: {reason}")
+                case GivenUp():
+                    self._refused(
+                        "no controller has let this broker in for initial.broker.registration.timeout.ms: "
+                        f"{self._problem or 'none has answered'}"
+                    )
                 case Ended(granted):
                     if not granted:
                         logger.warning("stopping without a controller's leave: leaderships may still be here")
@@ -265,10 +273,11 @@ class Lifecycle:
         self._step(Unanswered())
 
     def _note(self, code: ErrorCode, what: str) -> None:
-        self._problem = ""
+        former, self._problem = self._problem, ""
         if code is not ErrorCode.NONE:
             self._problem = f"{code.name}: {code.message}{_advice(code)}"
-            logger.warning("cannot %s: %s", what, self._problem)
+            if self._problem != former:  # else `_say` repeats it now and then
+                logger.warning("cannot %s: %s", what, self._problem)
 
     # ---- what it waits for
 

@@ -21,6 +21,7 @@ from mainstem.broker.metadata.cache import MetadataCache
 from mainstem.broker.metadata.controller_client import ControllerClient
 from mainstem.broker.metadata.loader import MetadataLoader
 from mainstem.broker.metadata.log import MetadataLog
+from mainstem.broker.metadata.metadata_directory import check_kept, metadata_directory, own_identity
 from mainstem.broker.metadata.opening import open_metadata_log
 from mainstem.broker.network.listener import BoundListener
 from mainstem.broker.network.network import Network
@@ -182,9 +183,12 @@ class SharedServer:
         paths = [Path(directory) for directory in self.config.log_dirs()]
         _check_distinct(self.config.log_dirs())
         try:
-            is_new = not any(self.files.exists(path / "meta.properties") for path in paths)
+            metadata_dir = metadata_directory(self.config)
+            is_new = not any(self.files.exists(path / "meta.properties") for path in (*paths, metadata_dir))
             if is_new:
                 self._check_may_format()
+            else:
+                check_kept(self.files, metadata_dir, paths)
             return LogManager(
                 paths,
                 node_id=self.node_id,
@@ -212,14 +216,16 @@ class SharedServer:
             )
 
     def _open_metadata_log(self) -> MetadataLog:
-        meta = self.log_manager.meta
-        directory = Path(self.config.get("metadata.log.dir") or self.config.log_dirs()[0])
+        directory = metadata_directory(self.config)
         log_dir = next((found for found in self.log_manager.dirs if found.path == directory), None)
         if log_dir is not None and log_dir.health.failure is not None:
             raise StartupError(f"the metadata log cannot be read: {log_dir.health.failure}")
-        if log_dir is not None and log_dir.meta is not None:
-            meta = log_dir.meta
         try:
+            meta = None if log_dir is None else log_dir.meta
+            if meta is None:
+                meta = own_identity(
+                    self.files, directory, self.log_manager.meta, self.randomness.uuid, self.clock.now_ms()
+                )
             return open_metadata_log(
                 directory,
                 node_id=self.node_id,
@@ -238,8 +244,10 @@ class SharedServer:
                 randomness=self.randomness,
                 on_fatal=self._quorum_failed,
             )
-        except (KafkaError, MetadataLogError) as error:
+        except (KafkaError, MetadataLogError, LogDirInvalidError) as error:
             raise StartupError(str(error)) from error
+        except OSError as error:
+            raise StartupError(f"cannot use {directory}: {error.strerror or error}") from error
 
     def _quorum_failed(self, reason: str) -> None:
         """Without the metadata log this node knows nothing that is sure."""

@@ -6,8 +6,9 @@ features, the metadata that it has applied) is filled in by whoever sends it.
 
 A broker registers, beats until the controller finds its metadata caught up, has its logs loaded meanwhile,
 wants to be unfenced when that is done, and serves clients once it is. A controller that does not know the
-broker (any more) has it register again. Before it ends it asks to be let go, so that its leaderships move
-away first; when no controller answers for a while, or the leave takes too long, it ends all the same.
+broker (any more) has it register again; one that was never let in gives up after a while. Before it ends it
+asks to be let go, so that its leaderships move away first; when no controller answers for a while, or the
+leave takes too long, it ends all the same.
 """
 
 from enum import Enum, auto
@@ -143,23 +144,30 @@ class Refused(Struct, frozen=True):
     error: ErrorCode
 
 
+class GivenUp(Struct, frozen=True):
+    """No controller has let the broker in for so long that it ends."""
+
+
 class Ended(Struct, frozen=True):
     """The broker may stop. Without `granted` it stops although leaderships may still be here."""
 
     granted: bool
 
 
-Effect = Register | Beat | CaughtUp | Unfenced | Refused | Ended
+Effect = Register | Beat | CaughtUp | Unfenced | Refused | GivenUp | Ended
 
 
 class BrokerLifecycle:
     """One broker. `deadline_ms` is when it wants to hear that time has passed; None when it need not."""
 
-    def __init__(self, heartbeat_interval_ms: int) -> None:
+    def __init__(self, heartbeat_interval_ms: int, registration_timeout_ms: int) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.epoch = -1
         self.deadline_ms: int | None = None
         self._interval_ms = heartbeat_interval_ms
+        self._registration_timeout_ms = registration_timeout_ms
+        self._register_until_ms = 0
+        self._refusals = 0  # of registrations, one after another
         self._previous_epoch = -1
         self._registered = False
         self._ready = False
@@ -178,6 +186,7 @@ class BrokerLifecycle:
             case Started(previous_epoch):
                 self.state = BrokerState.STARTING
                 self._previous_epoch = previous_epoch
+                self._register_until_ms = now_ms + self._registration_timeout_ms
                 self._send(effects)
             case Registered(error, epoch):
                 self._on_registered(error, epoch, now_ms, effects)
@@ -202,6 +211,7 @@ class BrokerLifecycle:
                 if self.deadline_ms is not None and now_ms >= self.deadline_ms and not self._under_way:
                     self._send(effects)
         self._end_if_late(now_ms, effects)
+        self._give_up_if_late(now_ms, effects)
         return effects
 
     def _on_registered(self, error: ErrorCode, epoch: int, now_ms: int, effects: list[Effect]) -> None:
@@ -213,9 +223,11 @@ class BrokerLifecycle:
             effects.append(Refused(error))
         elif error is not ErrorCode.NONE:
             # Such as the session of an earlier start that is not over yet.
-            self._next(now_ms, _RETRY_MS, effects)
+            self._next(now_ms, _RETRY_MS << min(self._refusals, 10), effects)
+            self._refusals += 1
         else:
             self._registered = True
+            self._refusals = 0
             self.epoch = self._previous_epoch = epoch
             self._news = False
             self._send(effects)
@@ -291,6 +303,16 @@ class BrokerLifecycle:
             self._end(effects, granted=False)
         elif self.deadline_ms is None or self.deadline_ms > latest_ms:
             self.deadline_ms = latest_ms
+
+    def _give_up_if_late(self, now_ms: int, effects: list[Effect]) -> None:
+        if self.state is not BrokerState.STARTING or self.epoch >= 0:
+            return
+        if self._under_way:
+            return  # its answer comes first, or that there is none
+        if now_ms >= self._register_until_ms:
+            self.state = BrokerState.SHUTTING_DOWN
+            self.deadline_ms = None
+            effects.append(GivenUp())
 
     def _end(self, effects: list[Effect], *, granted: bool) -> None:
         self.state = BrokerState.SHUTTING_DOWN

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 from mainstem.cluster.records import (
     BrokerRegistrationChangeRecord,
@@ -11,6 +12,29 @@ from mainstem.cluster.records import (
 )
 
 logger = logging.getLogger(__name__)
+
+_REFUSED_MAX: Final = 1000
+
+
+class RefusedBrokers:
+    """Why brokers are not let in, which the response has no room for. They ask again and again: each reason
+    is told once.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[int, str] = {}
+
+    def tell(self, broker_id: int, reason: str) -> None:
+        if self._told.get(broker_id) == reason:
+            return
+        if len(self._told) >= _REFUSED_MAX:
+            self._told.clear()
+        self._told[broker_id] = reason
+        logger.warning("broker %d is not let in: %s", broker_id, reason)
+
+    def let_in(self, broker_id: int) -> None:
+        """Whatever keeps it out the next time is told again."""
+        self._told.pop(broker_id, None)
 
 
 def tell_of_brokers(records: Sequence[MetadataRecord]) -> None:

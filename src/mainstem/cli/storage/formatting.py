@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mainstem.broker.metadata.formatting import FormatError, Formatting, format_directories
+from mainstem.broker.metadata.metadata_directory import metadata_directory
 from mainstem.cli.errors import CommandError, in_two_lines
-from mainstem.cli.storage.settings import directories, metadata_directory, node_config
+from mainstem.cli.storage.settings import directories, node_config
 from mainstem.cluster.features import (
     KRAFT_VERSION,
     KRAFT_VERSION_LEVEL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mainstem.broker.metadata.metadata_directory import metadata_directory
 from mainstem.cli.errors import CommandError, in_two_lines
 from mainstem.config import BrokerConfig, ConfigError, load_properties, resolve
 
@@ -24,7 +25,3 @@ def node_config(path: Path) -> BrokerConfig:
 def directories(config: BrokerConfig) -> list[Path]:
     """All that the node keeps data in, in a fixed order."""
     return sorted({Path(text) for text in (*config.log_dirs(), str(metadata_directory(config)))})
-
-
-def metadata_directory(config: BrokerConfig) -> Path:
-    return Path(config.get("metadata.log.dir") or config.log_dirs()[0])

@@ -111,7 +111,8 @@ def _refuse_cluster_directories(config: BrokerConfig) -> None:
 def _format(config: BrokerConfig, cluster_id: str) -> None:
     """Before the first start of a node that is one of several."""
     from mainstem.broker.metadata.formatting import FormatError, Formatting, format_directories
-    from mainstem.cli.storage.settings import directories, metadata_directory
+    from mainstem.broker.metadata.metadata_directory import metadata_directory
+    from mainstem.cli.storage.settings import directories
     from mainstem.cluster.releases import first_levels
     from mainstem.protocol.uuids import random_uuid
     from mainstem.storage.files.real_files import RealFiles

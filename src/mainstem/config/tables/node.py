@@ -40,7 +40,7 @@ SETTINGS = (
         doc="The names of the listeners that controllers use; clients are not served there."),
     LIST("early.start.listeners", None, Items(),
         doc="Listeners that open before the authorizer has finished loading."),
-    INT("initial.broker.registration.timeout.ms", 60000,
+    INT("initial.broker.registration.timeout.ms", 60000, ACTED_ON,
         doc="How long a starting broker tries to register with the controller before it gives up."),
     BOOLEAN("controlled.shutdown.enable", True, ACTED_ON,
         doc="Whether a stopping broker first hands its leaderships over."),
