@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from mainstem.protocol.apis.k01_fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -187,6 +189,22 @@ def test_with_nothing_but_failed_ones_nothing_is_asked() -> None:
     assert talk.session.request(BROKER_EPOCH, 99) is None
     talk.session.go_on(one)
     assert asked(talk.ask(99)) == [("a", 0, 0)]
+
+
+@pytest.mark.parametrize("by_time", [True, False])
+def test_what_rested_while_nothing_was_asked_is_not_forgotten_when_it_goes_on(by_time: bool) -> None:
+    """A leader adds what a request names, and then forgets what it forgets."""
+    one, two = Copy("a", 0), Copy("a", 1)
+    talk = Talk(one, two)
+    talk.ask()
+    talk.answer()
+    talk.session.rest(one, until_ms=100)
+    talk.session.rest(two, until_ms=200)
+    assert talk.session.request(BROKER_EPOCH, 99) is None
+    if not by_time:
+        talk.session.go_on(one)
+    request = talk.ask(100 if by_time else 99)
+    assert (asked(request), forgotten(request)) == ([("a", 0, 0)], [("a", 1)])
 
 
 def test_a_lost_session_is_opened_anew_with_everything() -> None:

@@ -237,6 +237,20 @@ def test_all_that_have_come_into_sync_are_proposed_together() -> None:
     assert state.propose_shrinking(10_000) is None
 
 
+def test_one_that_was_taken_out_of_the_set_comes_back_by_a_fetch_alone() -> None:
+    """Its disk may have failed: what it said before says nothing of what it has now."""
+    state = leader(1, 2, 3)
+    for broker_id in (2, 3):
+        fetched(state, broker_id, 0)
+    state.take_metadata(EPOCH, 1, (1, 2, 3), (1, 2), 0, 1)
+    assert state.propose_expansion(0, 1) is None
+    state.local_log_advanced(5, 2)
+    fetched(state, 2, 5, 2)
+    assert state.committed_end_offset(2) == 5, "it holds nothing back either"
+    fetched(state, 3, 5, 3)
+    assert proposed(state.propose_expansion(5, 3)) == (1, 2, 3)
+
+
 # ---- who leaves
 
 
@@ -334,3 +348,16 @@ def test_replicas_come_and_go_with_the_metadata() -> None:
     assert state.lacks_replicas
     fetched(state, 3, 0)
     assert proposed(state.propose_expansion(0, 0)) == (1, 3)
+
+
+def test_what_followers_had_before_another_leaders_epoch_counts_no_more() -> None:
+    """The metadata may tell of several elections at once."""
+    state = leader(1, 2)
+    state.local_log_advanced(5, 0)
+    fetched(state, 2, 4, 0)
+    state.take_metadata(EPOCH + 1, 1, (1, 2), (1, 2), 5, 1)
+    assert state.committed_end_offset(1) == 4, "it went on with the same leader"
+    state.take_metadata(EPOCH + 3, 2, (1, 2), (1, 2), 5, 1)
+    assert state.committed_end_offset(1) < 0
+    fetched(state, 2, 3, 2)
+    assert state.committed_end_offset(2) == 3

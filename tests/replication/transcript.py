@@ -9,7 +9,6 @@ Brokers fetch when they are told to, and hear of the controller at once unless t
 outcomes anew, run the test with MAINSTEM_RECORD_TRANSCRIPTS=1, and read the difference.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from random import Random
 
@@ -18,7 +17,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.records.record import Record, build_batch
 from mainstem.replication.leader_state import LeaderState
 from tests.sim.replica_controller import Controller
-from tests.sim.replica_machine import Machine
+from tests.sim.replica_machine import NEVER, Fsync, Machine, Threads
 from tests.support.played_transcript import PlayedSession
 
 
@@ -53,7 +52,8 @@ class ReplicaSession(PlayedSession):
 
     def __init__(self) -> None:
         self.random = _FirstChoice()
-        self.loop = asyncio.new_event_loop()
+        self.flush_messages = NEVER
+        self.fsyncs: list[tuple[Threads, Fsync]] = []
         self.now_ms = 1_000
         self.controller = Controller(random=self.random)
         self.machines: dict[int, Machine] = {}

@@ -2,9 +2,12 @@
 and fetch session are the real ones; the disk is in memory.
 """
 
-from collections.abc import Iterable
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from mainstem.broker.logs.partition import Partition
 from mainstem.config import LogConfig
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from tests.sim.replica_world import World
 
 LAG_MS = 300
+NEVER = 2**63 - 1
 TOPIC_ID = b"t" * 16
 FOLDER = Path("/disk/t-0")
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100, min_insync_replicas=MIN_ISR)
@@ -60,6 +64,44 @@ class Produced:
             self.world.acknowledged.append(self)
 
 
+class Fsync:
+    """One that a thread is asked for: done at some moment before the event loop hears that it is."""
+
+    def __init__(self, work: Callable[[], None], *, at_once: bool) -> None:
+        self._work: Callable[[], None] | None = work
+        self._then: Callable[[Fsync], None] | None = None
+        if at_once:
+            self._run()
+
+    def _run(self) -> None:
+        work, self._work = self._work, None
+        if work is not None:
+            work()
+
+    def exception(self) -> None:
+        return None
+
+    def add_done_callback(self, then: "Callable[[Fsync], None]") -> None:
+        self._then = then
+
+    def end(self) -> None:
+        self._run()
+        if self._then is not None:
+            self._then(self)
+
+
+class Threads:
+    """What a partition uses of its event loop. A process that ends takes its threads with it."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def run_in_executor(self, executor: None, work: Callable[[], None]) -> Fsync:
+        fsync = Fsync(work, at_once=self._world.random.random() < 0.5)
+        self._world.fsyncs.append((self, fsync))
+        return fsync
+
+
 class Machine:
     """A node: its disk stays, its process comes and goes."""
 
@@ -70,6 +112,7 @@ class Machine:
         self.files.make_folders(FOLDER.parent)
         self.brokers = Brokers(LAG_MS)
         self.partition: Partition | None = None
+        self.threads: Threads | None = None  # those of the process that runs
         self.session: FetcherSession[Partition]
         self.broker_epoch = -1
         self.incarnation = 0
@@ -84,12 +127,14 @@ class Machine:
     def start(self) -> None:
         world = self.world
         self.incarnation += 1
+        config = replace(CONFIG, flush_messages=world.flush_messages)
         log = Log.open(
-            FOLDER, "t", 0, TOPIC_ID, CONFIG, now_ms=world.now_ms,
+            FOLDER, "t", 0, TOPIC_ID, config, now_ms=world.now_ms,
             environment=LogEnvironment(files=self.files), clean=False,
         )  # fmt: skip
+        self.threads = Threads(world)
         self.partition = Partition(
-            "t", TOPIC_ID, 0, log, world.loop, self,
+            "t", TOPIC_ID, 0, log, cast(AbstractEventLoop, self.threads), self,
             node_id=self.node_id, high_watermark=self.high_watermark_on_disk,
         )  # fmt: skip
         self.session = FetcherSession(self.node_id, Limits(500, 1, 10_000, 10_000))
@@ -103,7 +148,7 @@ class Machine:
         assert self.partition is not None
         if self.world.random.random() < 0.5:
             self.high_watermark_on_disk = self.partition.high_watermark
-        self.partition = None
+        self.partition = self.threads = None
         if power_lost:
             self.files.lose_power(self.world.random)
             self.is_intact = False
@@ -164,7 +209,7 @@ class Machine:
         work.run()
 
     def followed_to_disk(self, partition: Partition) -> None:
-        pass
+        self.session.go_on(partition)
 
     # ---- following
 
@@ -214,7 +259,8 @@ class Machine:
             partition.cut_where_it_diverges(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
         elif data.error_code == ErrorCode.NONE:
             records = memoryview(data.records) if isinstance(data.records, bytearray) else None
-            partition.append_from_leader(records, data.high_watermark, data.log_start_offset)
+            if not partition.append_from_leader(records, data.high_watermark, data.log_start_offset):
+                self.session.rest(partition, NEVER)
 
     # ---- leading
 

@@ -5,7 +5,6 @@ killed, machines lose their power. What was acknowledged to a producer, what eac
 committed, and where logs were cut is held against the rules.
 """
 
-import asyncio
 from collections.abc import Callable
 from itertools import combinations
 from random import Random
@@ -14,7 +13,7 @@ from mainstem.protocol.errors import ErrorCode
 from mainstem.records.record import Record, build_batch
 from mainstem.replication.leader_state import LeaderState
 from tests.sim.replica_controller import NODES, Controller
-from tests.sim.replica_machine import LAG_MS, Machine, Produced, Records
+from tests.sim.replica_machine import LAG_MS, NEVER, Fsync, Machine, Produced, Records, Threads
 from tests.sim.seeds import Violation
 
 # To whom (None is the controller) in which incarnation; what happens when it comes, and when it does not.
@@ -26,13 +25,16 @@ class World:
 
     def __init__(self, seed: int, *, unclean: bool = False) -> None:
         self.random = Random(seed)
-        self.loop = asyncio.new_event_loop()
+        # Some histories have topics whose records must be on disk before they count.
+        self.flush_messages = self.random.choice((1, 3)) if seed % 3 == 0 else NEVER
+        self.fsyncs: list[tuple[Threads, Fsync]] = []
         self.now_ms = 1_000
         self.controller = Controller(allows_unclean=unclean, random=self.random)
         self.acknowledged: list[Produced] = []
         self.on_their_way: list[OnItsWay] = []
         self.is_calm = False
         self.produced = 0
+        self._deleted_to = 0
         self._seen_watermarks: dict[tuple[int, int, int], int] = {}
         self.machines = {node_id: Machine(self, node_id) for node_id in NODES}
         self.controller.on_joined = self._joined
@@ -40,7 +42,9 @@ class World:
             machine.start()
 
     def _joined(self, node_id: int) -> None:
-        self.machines[node_id].is_intact = True
+        """Into the set in sync. The controller may not know yet that it is dead."""
+        machine = self.machines[node_id]
+        machine.is_intact = machine.is_intact or machine.partition is not None
 
     # ---- the network
 
@@ -95,11 +99,19 @@ class World:
         if partition is not None:
             partition.log.flush()
 
+    def end_fsync(self) -> None:
+        """Of one that was begun, unless its process is gone."""
+        if self.fsyncs:
+            threads, fsync = self.fsyncs.pop(0 if self.is_calm else self.random.randrange(len(self.fsyncs)))
+            if any(machine.threads is threads for machine in self.machines.values()):
+                fsync.end()
+
     def delete_records(self) -> None:
         for machine in self.machines.values():
             partition = machine.partition
             if partition is not None and isinstance(partition.role, LeaderState):
                 start = self.random.randint(partition.log.log_start_offset, partition.high_watermark)
+                self._deleted_to = max(self._deleted_to, start)
                 partition.log.advance_log_start_offset(start, partition.high_watermark)
                 partition.log.delete_old_segments(self.now_ms, partition.high_watermark)
                 return
@@ -167,7 +179,7 @@ class World:
             partition.high_watermark for m in (one, other) if (partition := self.machines[m].partition)
         ]
         for offset in left.keys() & right.keys():
-            if offset < min(watermarks) and left[offset] != right[offset]:
+            if self._deleted_to <= offset < min(watermarks) and left[offset] != right[offset]:
                 raise Violation(f"{one} and {other} differ at {offset}, which is committed")
 
     def check_acknowledged(self, log: Records, start_offset: int) -> None:
@@ -186,6 +198,9 @@ class World:
             (self.sync, 2), (self.delete_records, 1), (self.kill, 1), (self.lose_power, 1), (self.notice, 3),
             (self.restart, 3),
         ]  # fmt: skip
+        if self.flush_messages < NEVER:
+            events.append((self.end_fsync, 40))
+            steps = steps * 3 // 2
         actions = [action for action, _ in events]
         weights = [weight for _, weight in events]
         for step in range(steps):
@@ -208,8 +223,9 @@ class World:
                 machine.fetch()
                 assert machine.partition is not None
                 machine.partition.review_replicas(self.now_ms)
-            while self.on_their_way:
+            while self.on_their_way or self.fsyncs:
                 self.deliver()
+                self.end_fsync()
             self.check()
         self.check_logs()
         leader = self.machines[self.controller.part.leader].partition
@@ -217,7 +233,9 @@ class World:
         if set(self.controller.part.isr) != set(NODES):
             raise Violation(f"only {self.controller.part.isr} are in sync after a calm")
         # One that leads may not have heard up to where another one was told to delete.
-        start = max(m.partition.log.log_start_offset for m in self.machines.values() if m.partition)
+        # What was deleted may have differed, and comes back with a process that is killed.
+        starts = [m.partition.log.log_start_offset for m in self.machines.values() if m.partition]
+        start = max(self._deleted_to, *starts)
         for machine in self.machines.values():
             assert machine.partition is not None
             if machine.records_from(start) != self.machines[self.controller.part.leader].records_from(start):

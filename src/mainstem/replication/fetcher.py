@@ -179,6 +179,8 @@ class FetcherSession(Generic[F]):
             self._forgotten.clear()
         else:
             named = list(self._moved)
+            for key in named:  # one that rested while nothing was asked: a leader adds first, then forgets
+                self._forgotten.pop(key, None)
             request.forgotten_topics_data = _forgotten(self._forgotten)
             self._forgotten = {}
         self._moved = {}

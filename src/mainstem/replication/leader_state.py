@@ -9,7 +9,8 @@ Rules:
   is less.
 - A replica comes into sync when it has all that is committed *and* all that the leader had when its epoch
   began (some of that may be committed, although this leader does not know it yet). It must not be so far
-  behind that it would have to leave again at once.
+  behind that it would have to leave again at once. One that was taken out of the set has to fetch before it
+  counts again: its disk may have failed.
 - One proposal at a time. It ends with its answer or with newer metadata, whichever comes first; after an
   answer that leaves open whether it was taken, only metadata end it.
 - A replica's end offset counts only what is durable enough for it: the local one moves when an append,
@@ -25,7 +26,7 @@ from msgspec import Struct
 
 from mainstem.replication.brokers import NO_EPOCH, Brokers
 from mainstem.replication.offset_waiters import OffsetWaiters
-from mainstem.replication.progress import FollowerProgress
+from mainstem.replication.progress import UNKNOWN_OFFSET, FollowerProgress
 
 A = TypeVar("A")
 
@@ -115,9 +116,13 @@ class LeaderState(Generic[A]):
             self._count()
 
     def _begin_epoch(self, leader_epoch: int, isr: tuple[int, ...], log_end_offset: int, now_ms: int) -> None:
+        # Somebody else may have led in an epoch that is skipped, and followers have cut their logs for it.
+        is_next = leader_epoch == self.leader_epoch + 1
         self.leader_epoch = leader_epoch
         self.epoch_start_offset = log_end_offset
         for follower in self.followers.values():
+            if not is_next:
+                follower.end_offset = UNKNOWN_OFFSET
             follower.begin_epoch(log_end_offset, now_ms, in_sync=follower.broker_id in isr)
 
     def take_min_insync_replicas(self, count: int) -> None:
@@ -126,6 +131,9 @@ class LeaderState(Generic[A]):
 
     def _commit(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         """This set holds; whatever was proposed on top of a former one is decided."""
+        for gone in set(self.isr).difference(isr):
+            if (follower := self.followers.get(gone)) is not None:
+                follower.leave_sync()
         self.isr = isr
         self._partition_epoch = partition_epoch
         self.proposal = None

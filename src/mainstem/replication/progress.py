@@ -22,7 +22,9 @@ class FollowerProgress:
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
-        self.broker_epoch: int | None = None  # None before its first fetch
+        self.broker_epoch: int | None = (
+            None  # None before its first fetch, also since it left the set in sync
+        )
         self.end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.caught_up_ms = 0  # when it last had everything
@@ -35,6 +37,10 @@ class FollowerProgress:
         """
         self.caught_up_ms = self._fetched_ms = now_ms if in_sync else 0
         self._leader_end_offset = leader_end_offset
+
+    def leave_sync(self) -> None:
+        """It is not in sync any more, whoever has decided that: nothing that it said before makes it so."""
+        self.broker_epoch = None
 
     def fetched(
         self, offset: int, log_start_offset: int, broker_epoch: int, leader_end_offset: int, now_ms: int

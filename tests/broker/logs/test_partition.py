@@ -1,6 +1,8 @@
 """A partition's role: what a leader commits, and what becomes of those who wait when the role changes."""
 
 import asyncio
+import os
+import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -15,10 +17,12 @@ from mainstem.protocol.errors import ErrorCode, KafkaError
 from mainstem.records.batch import LOG_OVERHEAD, PREFIX
 from mainstem.replication.leader_state import LeaderState
 from mainstem.replication.roles import Follower, Offline
+from mainstem.storage.environment import LogEnvironment
 from mainstem.storage.follower import UnexpectedOffsetError
 from mainstem.storage.log import Log
 from tests.broker.harness import batch, eventually
 from tests.broker.logs.partition_host import Host
+from tests.support.failing_files import FailingFiles
 
 NODE = 1
 ACKS_ALL = -1
@@ -383,6 +387,85 @@ async def test_what_a_topic_wants_on_disk_is_told_to_the_leader_when_it_is(log: 
     assert host.on_disk == []
     await eventually(lambda: host.on_disk == [partition])
     assert log.recovery_point == 4
+
+
+class Gate:
+    """Threads wait in an fsync until it is open; the event loop, which cuts logs, does not."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._open = threading.Event()
+
+    def fsync(self, fd: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.waiting += 1
+            assert self._open.wait(10)
+        os.fsync(fd)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+async def test_an_fsync_of_what_was_cut_since_commits_nothing(tmp_path: Path, opened: list[Log]) -> None:
+    gate, files = Gate(), FailingFiles()
+    environment = LogEnvironment(files=files)
+    log = Log.open(
+        tmp_path / "t-0", "t", 0, bytes(16), LogConfig(flush_messages=1), now_ms=0, environment=environment
+    )
+    opened.append(log)
+    partition = partition_of(log)
+    partition.take_role(image(epoch=1, isr=(1, 2)))
+    append(partition, *[b"v"] * 10)
+    await eventually(lambda: not partition.is_flushing)
+    with files.exchanged(fsync=gate.fsync):
+        append(partition, b"v")
+        await eventually(lambda: gate.waiting == 1)
+        partition.take_role(image(leader=2, epoch=2, isr=(1, 2)))
+        partition.cut_where_it_diverges(1, 0)
+        partition.take_role(image(epoch=3))
+        assert (log.log_end_offset, partition.high_watermark) == (0, 0)
+        waiter = append_and_wait(partition)
+        gate.open()
+        await eventually(lambda: not partition.is_flushing)
+    assert (log.recovery_point, partition.high_watermark, waiter.heard) == (1, 1, [ErrorCode.NONE])
+
+
+async def test_a_leader_whose_log_was_cut_syncs_no_more_than_is_demanded(
+    tmp_path: Path, opened: list[Log]
+) -> None:
+    log = Log.open(tmp_path / "t-0", "t", 0, bytes(16), LogConfig(flush_messages=10), now_ms=0)
+    opened.append(log)
+    partition = partition_of(log)
+    partition.take_role(image(epoch=1, isr=(1, 2)))
+    for _ in range(12):
+        append(partition, b"v")
+    await eventually(lambda: not partition.is_flushing)
+    partition.take_role(image(leader=2, epoch=2, isr=(1, 2)))
+    partition.cut_where_it_diverges(1, 5)
+    partition.take_role(image(epoch=3))
+    append(partition, b"w")
+    assert not partition.is_flushing
+    assert partition.high_watermark == 6
+
+
+async def test_a_follower_has_the_newest_on_disk_before_the_leader_hears_of_it(
+    tmp_path: Path, opened: list[Log]
+) -> None:
+    """An fsync that began before says nothing of what came since."""
+    gate, files = Gate(), FailingFiles()
+    environment = LogEnvironment(files=files)
+    config = LogConfig(flush_messages=2, flush_ms=1)
+    log = Log.open(tmp_path / "t-0", "t", 0, bytes(16), config, now_ms=0, environment=environment)
+    opened.append(log)
+    host = Host()
+    partition = following(log, host)
+    with files.exchanged(fsync=gate.fsync):
+        assert partition.append_from_leader(sent(0, b"a"), 0, 0)
+        await eventually(lambda: gate.waiting == 1, "because of its time")
+        assert not partition.append_from_leader(sent(1, b"b", b"c"), 0, 0)
+        gate.open()
+        await eventually(lambda: not partition.is_flushing)
+    assert (host.on_disk, log.recovery_point) == ([partition], 3)
 
 
 async def test_the_replicas_of_a_new_leader_are_expected_to_fetch_soon(log: Log) -> None:

@@ -3,6 +3,9 @@
 from msgspec.structs import replace
 
 from mainstem.cluster.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from mainstem.protocol.apis.k56_alter_partition import AlterPartitionRequest, BrokerState
+from mainstem.protocol.apis.k56_alter_partition import PartitionData as AlteredPartition
+from mainstem.protocol.apis.k56_alter_partition import TopicData as AlteredTopic
 from mainstem.protocol.apis.k73_assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     DirectoryData,
@@ -62,6 +65,31 @@ def test_a_failed_directory_costs_its_replicas_and_no_others() -> None:
     offset = cluster.image.offset
     cluster.heartbeat(1, offline_log_dirs=[FIRST])
     assert cluster.image.offset == offset, "it is known"
+
+
+def test_a_replica_in_a_failed_directory_is_not_let_into_sync() -> None:
+    """Its leader may not have heard yet of what has failed."""
+    cluster = cluster_with_two_directories()
+    cluster.heartbeat(1, offline_log_dirs=[FIRST])
+
+    def grow(number: int, leader: int) -> int:
+        topic, part = cluster.image.topics_by_name["orders"], cluster.partition("orders", number)
+        epochs = {broker_id: cluster.image.brokers[broker_id].epoch for broker_id in (1, 2)}
+        data = AlteredPartition(
+            number,
+            part.leader_epoch,
+            new_isr_with_epochs=[BrokerState(*known) for known in epochs.items()],
+            partition_epoch=part.partition_epoch,
+        )
+        request = AlterPartitionRequest(leader, epochs[leader], [AlteredTopic(topic.topic_id, [data])])
+        response, records = cluster.controller.alter_partition(request, 3)
+        cluster.apply(records)
+        return response.topics[0].partitions[0].error_code
+
+    assert grow(0, leader=2) == ErrorCode.INELIGIBLE_REPLICA
+    assert assign(cluster, SECOND, 0) == [ErrorCode.NONE]
+    assert grow(0, leader=2) == ErrorCode.NONE
+    assert cluster.partition("orders").isr == (2, 1) or cluster.partition("orders").isr == (1, 2)
 
 
 def test_a_replica_in_a_failed_directory_never_leads() -> None:

@@ -465,6 +465,7 @@ class Partition:
             self._was_cut()
 
     def _was_cut(self) -> None:
+        self._flush_wanted = min(self._flush_wanted, self.log.log_end_offset)
         self._host.sync_cut(self, plan_cut_sync(self.log))
         self.tell_subscribers()
 
@@ -566,6 +567,7 @@ class Partition:
     def _committed_to(self, leader: LeaderState[AckWaiter], end_offset: int) -> None:
         """Move the high watermark, which never goes back, and wake whoever waits for it or for an fsync."""
         if end_offset > self.high_watermark:
+            assert end_offset <= self.log.log_end_offset
             self.high_watermark = end_offset
             self.log.producers.state.forget_completed(end_offset)
             if self.subscribers:
@@ -615,17 +617,25 @@ class Partition:
         if self.deleted:
             return
         self.log.flush_end(work)
+        # Else what was synced has been cut off since, or lies in other files.
+        counts = work.truncations == self.log.truncations
         leader = self.role
         if not isinstance(leader, LeaderState):
-            self._host.followed_to_disk(self)
+            if self._flush_wanted > self.log.recovery_point:
+                self._flush_again()
+            else:
+                self._host.followed_to_disk(self)
             return
-        if work.target < self._flush_wanted:
-            end_offset = work.target
-            try:
-                self._start_flush()  # more was appended meanwhile that demands an fsync of its own
-            except KafkaError as offline:
-                self._fail_waiters(offline.code)
+        end_offset = work.target if counts else leader.local_end_offset
+        if end_offset < self._flush_wanted:
+            self._flush_again()  # more was appended meanwhile that demands an fsync of its own
         else:
             end_offset = self.log.log_end_offset
         committed = leader.local_log_advanced(max(end_offset, leader.local_end_offset), self._host.now_ms())
         self._committed_to(leader, committed)
+
+    def _flush_again(self) -> None:
+        try:
+            self._start_flush()
+        except KafkaError as offline:
+            self._fail_waiters(offline.code)

@@ -1,14 +1,15 @@
 """AlterPartition: a leader says who is in sync with it, and the controller writes it down, or says why not.
 
 The partition epoch makes it a compare-and-set: a leader that has not seen the newest state of its partition
-is refused. Nobody gets into the set who is fenced, about to end, or another incarnation than the leader has
-heard of (KIP-841, KIP-903).
+is refused. Nobody gets into the set who is fenced, about to end, another incarnation than the leader has
+heard of (KIP-841, KIP-903), or without the directory that its replica is in.
 """
 
 from collections.abc import Sequence
 
 from mainstem.cluster.controller.facts import Facts
 from mainstem.cluster.controller.partition_change import RECOVERED, RECOVERING, Election
+from mainstem.cluster.directories import directory_of, is_online
 from mainstem.cluster.image import PartitionImage, TopicImage
 from mainstem.cluster.records import MetadataRecord, PartitionChangeRecord
 from mainstem.cluster.topics_delta import LEADER_UNCHANGED
@@ -78,7 +79,7 @@ def _problem(
         return ErrorCode.INVALID_UPDATE_VERSION
     if not _is_sound(partition, data, [state.broker_id for state in isr]):
         return ErrorCode.INVALID_REQUEST
-    if not all(_is_eligible(facts, state) for state in isr):
+    if not all(_is_eligible(facts, partition, state) for state in isr):
         return ErrorCode.INELIGIBLE_REPLICA
     return None
 
@@ -94,9 +95,12 @@ def _is_sound(partition: PartitionImage, data: PartitionData, isr: Sequence[int]
     return data.leader_recovery_state == RECOVERED
 
 
-def _is_eligible(facts: Facts, state: BrokerState) -> bool:
+def _is_eligible(facts: Facts, partition: PartitionImage, state: BrokerState) -> bool:
     broker = facts.brokers.get(state.broker_id)
     if broker is None or not broker.active:
+        return False
+    directory = directory_of(partition, state.broker_id)
+    if directory is not None and not is_online(broker, directory):
         return False
     return state.broker_epoch in (_ANY_EPOCH, broker.epoch)
 
