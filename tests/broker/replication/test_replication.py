@@ -5,10 +5,24 @@ from mainstem.protocol.apis.k21_delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from mainstem.protocol.apis.k45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from mainstem.protocol.errors import ErrorCode
 from mainstem.replication.leader_state import LeaderState
-from tests.broker.harness import ask, eventually, fetch, fetch_request, produce, values_of
-from tests.broker.replication.cluster import BROKERS, Cluster
+from tests.broker.harness import (
+    ask,
+    batch,
+    eventually,
+    fetch,
+    fetch_request,
+    produce,
+    produce_request,
+    values_of,
+)
+from tests.broker.replication.cluster import BROKERS, CONTROLLER, Cluster
 from tests.broker.replication.conftest import MakeCluster
 
 
@@ -141,3 +155,52 @@ async def test_a_new_replica_begins_where_the_leaders_log_starts(cluster: Cluste
     await cluster.in_sync(topic)
     assert cluster.partition(away, topic).log.log_start_offset == 4
     assert values_of(cluster.values(away, topic)) == [b"4", b"5"]
+
+
+async def test_what_must_be_on_disk_first_is_not_left_behind_by_other_partitions(
+    make_cluster: MakeCluster,
+) -> None:
+    """Nothing comes to these: a fetch for them alone would wait at the leader for longer than the client."""
+    cluster = make_cluster(
+        replica_fetch_wait_max_ms="25000", replica_lag_time_max_ms="60000", replica_socket_timeout_ms="60000"
+    )
+    await cluster.start_all()
+    topic = await cluster.create("t", partitions=12, flush_messages="1")
+    led: dict[int, list[int]] = {}
+    for index in range(12):
+        led.setdefault(await cluster.led(topic, index), []).append(index)
+        await cluster.in_sync(topic, index=index)
+    for leader, indexes in led.items():
+        cluster.broker(leader).replicas.brokers._awaited_until_ms.clear()  # its followers are there
+        client = await cluster.client(leader)
+        for _ in range(5):
+            request = produce_request(topic, {index: batch(b"v") for index in indexes}, -1)
+            for answer in (await client.call(request)).responses[0].partition_responses:
+                assert answer.error_code == ErrorCode.NONE
+
+
+async def test_a_replica_that_was_moved_away_while_its_broker_was_down_is_gone_when_it_is_back(
+    cluster: Cluster,
+) -> None:
+    topic = await cluster.create("t", replicas=2, min_insync_replicas="1")
+
+    def replicas() -> tuple[int, ...]:
+        part = cluster.nodes[CONTROLLER].server.image.partition(topic.name, 0)
+        assert part is not None
+        return part.replicas
+
+    leader = await cluster.led(topic)
+    (away,) = set(replicas()) - {leader}
+    (free,) = set(BROKERS) - set(replicas())
+    assert (await produce(await cluster.client(leader), topic, b"v")).error_code == ErrorCode.NONE
+    folder = cluster.directory(away) / f"{topic.name}-0"
+    assert folder.exists()
+    await cluster.die(away)
+    wish = ReassignableTopic(topic.name, [ReassignablePartition(0, [leader, free])])
+    answer = await cluster.ask(leader, AlterPartitionReassignmentsRequest(topics=[wish]))
+    assert answer.error_code == ErrorCode.NONE
+    await eventually(lambda: set(replicas()) == {leader, free}, "it is moved")
+    await cluster.start(away)
+    assert not folder.exists()
+    await cluster.in_sync(topic, 2)
+    assert values_of(cluster.values(free, topic)) == [b"v"]

@@ -185,7 +185,8 @@ class Replicas:
 
     def _set_strays_aside(self) -> None:
         """Folders of topics that the cluster does not know: deleted while the node was down or crashed, or
-        copied from elsewhere. Only now is the metadata known as far as it was committed at the start.
+        copied from elsewhere; and those of replicas that other brokers have got meanwhile, which go. Only now
+        is the metadata known as far as it was committed at the start.
         """
         for log in self._log_manager:
             topic = self._image.topics_by_name.get(log.topic)
@@ -198,6 +199,9 @@ class Replicas:
                     self._log_manager.set_aside(log.topic, log.partition)
                 except KafkaError as error:
                     logger.error("cannot set %s aside: %s", log.name, error.message, extra=about(log))
+            elif self._node_id not in topic.partitions[log.partition].replicas:
+                logger.info("%s was moved to other brokers meanwhile; it is deleted here", log.name)
+                self._delete_log(log.topic, log.partition)
 
     def broker_config_changed(self, image: MetadataImage) -> None:
         """Every log gets its configuration anew."""
@@ -301,11 +305,14 @@ class Replicas:
         self._unmade.pop((topic, index), None)
         if partition is not None:
             partition.delete()
-            try:
-                self._log_manager.delete(topic, index, self._server.clock.now_ms())
-            except KafkaError as error:
-                # Nobody can use it any more; the next start finds a folder that belongs to no topic.
-                logger.error("the folder of %s stays: %s", partition, error.message, extra=about(partition))
+            self._delete_log(topic, index)
+
+    def _delete_log(self, topic: str, index: int) -> None:
+        try:
+            self._log_manager.delete(topic, index, self._server.clock.now_ms())
+        except KafkaError as error:
+            # Nobody can use it any more; the next start finds a folder that belongs to nobody here.
+            logger.error("the folder of %s-%d stays: %s", topic, index, error.message)
 
     # ---- replicas on other brokers
 

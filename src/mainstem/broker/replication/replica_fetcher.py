@@ -1,10 +1,13 @@
 """Fetches from one leader's broker through one connection, and gives what comes to the partitions.
 
 There is always one request under way, which waits at the leader until there is something new. The next one
-leaves when all of an answer is written: it is the acknowledgement that leaders wait for. What is to be asked
-is `replication/fetcher.py`'s to say; what a partition does with an answer is the partition's.
+leaves when all of an answer is written: it is the acknowledgement that leaders wait for. Where something has
+to be on disk first, or the leader is asked where its log ends, it waits a little for that as well: else it
+would be parked at the leader without the partitions concerned. What is to be asked is
+`replication/fetcher.py`'s to say; what a partition does with an answer is the partition's.
 """
 
+import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_MS: Final = 20
 _NEVER_MS: Final = 2**62
+# For so long those who have nothing to wait for wait for those who have, and then ask for as long at a time.
+_AWAITED_MS: Final = 100
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _LIST_OFFSETS_VERSION: Final = 7
@@ -86,6 +91,9 @@ class ReplicaFetcher:
         self._timer: Any = None
         self._problem = ""
         self._failures: dict[Partition, int] = {}
+        # Left alone for something that is over soon.
+        self._awaited: set[Partition] = set()
+        self._patience: asyncio.TimerHandle | None = None
 
     @property
     def fetches_anything(self) -> bool:
@@ -95,6 +103,7 @@ class ReplicaFetcher:
 
     def add(self, partition: Partition) -> None:
         self._session.add(partition)
+        self._awaited.discard(partition)
         try:
             partition.begin_to_follow()
         except KafkaError as error:
@@ -104,14 +113,17 @@ class ReplicaFetcher:
     def remove(self, partition: Partition) -> None:
         self._session.remove((partition.topic_id, partition.index))
         self._failures.pop(partition, None)
+        self._awaited.discard(partition)
 
     def leave_alone(self, partition: Partition) -> None:
-        """Until `go_on_with`."""
+        """Until `go_on_with`, which will not be long."""
         self._session.rest(partition, _NEVER_MS)
+        self._awaited.add(partition)
 
     def go_on_with(self, partition: Partition) -> None:
         """What it waited for has happened."""
         self._session.go_on(partition)
+        self._awaited.discard(partition)
         self._schedule()
 
     def found_at(self, address: Address | None) -> None:
@@ -129,9 +141,10 @@ class ReplicaFetcher:
     def close(self) -> None:
         self._address = None
         self._hang_up()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._patience):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._patience = None
 
     def _hang_up(self) -> None:
         if self._peer is not None:
@@ -146,10 +159,20 @@ class ReplicaFetcher:
         """Once for everything that is added in one turn."""
         if not self._is_scheduled and not self._is_under_way:
             self._is_scheduled = True
-            self._server.loop.call_soon(self._fetch)
+            self._server.loop.call_soon(self._fetch_soon)
+
+    def _fetch_soon(self) -> None:
+        """When nothing is waited for, or not any more."""
+        self._is_scheduled = False
+        if not self._awaited:
+            self._fetch()
+        elif self._patience is None:
+            self._patience = self._server.loop.call_later(_AWAITED_MS / 1000, self._fetch)
 
     def _fetch(self) -> None:
-        self._is_scheduled = False
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
         peer = self._peer
         if peer is None or self._is_under_way:
             return
@@ -160,6 +183,8 @@ class ReplicaFetcher:
         if request is None:
             self._wake_at(self._session.next_end_of_rest_ms, now_ms)
             return
+        if self._awaited:
+            request.max_wait_ms = min(request.max_wait_ms, _AWAITED_MS)
         self._is_under_way = True
         peer.request(
             request,
@@ -199,7 +224,7 @@ class ReplicaFetcher:
         if self._problem:
             logger.info("following broker %d again", self._leader_id)
             self._problem = ""
-        self._fetch()
+        self._fetch_soon()
 
     def _failed(self, error: WireError) -> None:
         """The connection dials again by itself, with pauses of its own."""
@@ -246,6 +271,7 @@ class ReplicaFetcher:
         failures = self._failures[partition] = self._failures.get(partition, 0) + 1
         pause_ms = min(self._fetching.backoff_ms, _FIRST_PAUSE_MS << min(failures - 1, 10))
         self._session.rest(partition, self._server.clock.now_ms() + pause_ms)
+        self._awaited.discard(partition)
         if code not in _PASSING and failures & (failures - 1) == 0:  # ever more seldom
             logger.warning(
                 "cannot follow %s at broker %d: %s: %s",
@@ -268,7 +294,7 @@ class ReplicaFetcher:
             partition, partition.log.log_end_offset, start_offset, end_offset, self._leader_id,
             extra=about(partition),
         )  # fmt: skip
-        self._session.go_on(partition)
+        self.go_on_with(partition)
         partition.follow_from(start_offset, end_offset)
 
     def _ask_offset(self, partition: Partition, timestamp: int, on_offset: Any) -> None:
