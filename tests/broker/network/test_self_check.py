@@ -18,7 +18,17 @@ async def check(listeners: list[BoundListener]) -> list[str]:
 
 
 async def test_an_address_at_which_the_node_answers_is_good(broker: InProcessBroker) -> None:
-    assert await check(broker.node.bound_listeners) == []
+    (listener,) = broker.node.bound_listeners
+    assert await check([listener._replace(host="0.0.0.0")]) == []
+
+
+async def test_a_loopback_address_that_is_listened_at_need_not_be_asked(broker: InProcessBroker) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port = sock.getsockname()[1]
+    (listener,) = broker.node.bound_listeners
+    nobody = listener._replace(port=port, advertised_port=port)
+    assert await check([nobody]) == []
+    assert len(await check([nobody._replace(host="0.0.0.0")])) == 1
 
 
 async def test_an_address_at_which_nobody_answers_is_told(
