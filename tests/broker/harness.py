@@ -282,6 +282,16 @@ async def elect(broker: InProcessBroker, topic: str, index: int = 0, leader: int
     await server.loader.applied(server.metadata_log.append([change]).offset)
 
 
+async def lose_follower(broker: InProcessBroker, topic: Topic) -> None:
+    """A second replica is not in sync: with `min.insync.replicas=2` nothing can be written with acks=all."""
+    await elect(broker, topic.name, replicas=[1, 2], isr=[1])
+
+
+async def forget_follower(broker: InProcessBroker, topic: Topic) -> None:
+    """It is none of the replicas any more, so that it is not missed."""
+    await elect(broker, topic.name, replicas=[1], isr=[1])
+
+
 _epochs = itertools.count(1_000)  # of partitions, above all that the metadata of a test gets to
 
 

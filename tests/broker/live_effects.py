@@ -28,6 +28,7 @@ from tests.broker.harness import (
     create_topic,
     eventually,
     fetch,
+    lose_follower,
     produce,
     produce_request,
 )
@@ -136,6 +137,7 @@ async def timestamp_type(world: World) -> None:
 
 
 async def min_insync_replicas(world: World) -> None:
+    await lose_follower(world.broker, world.topic)
     assert await world.write(b"x") == 0
     await world.alter("2")
     assert await world.write(b"x") == ErrorCode.NOT_ENOUGH_REPLICAS

@@ -143,16 +143,22 @@ class LeaderState(Generic[A]):
         """Who must have what is to be committed, and whether anything is."""
         isr = self.isr if self.proposal is None else (*self.isr, *self.proposal.isr)
         self._counted = frozenset(isr) - {self.leader_id}
-        enough = min(self._min_insync_replicas, len(self.followers) + 1)
-        self._is_under_min_isr = len(self.isr) < enough
+        self._is_under_min_isr = len(self.isr) < self.needed_in_sync
         self._is_alone = not self.followers and not self._is_under_min_isr
 
     # ---- what is committed
 
     @property
+    def needed_in_sync(self) -> int:
+        """How many replicas must be in sync for anything to be committed: not more than there are."""
+        return min(self._min_insync_replicas, len(self.followers) + 1)
+
+    @property
     def has_enough_replicas(self) -> bool:
-        """Whether an acks=all append may be accepted now; checked again before it is acknowledged."""
-        return len(self.isr) >= self._min_insync_replicas
+        """Whether an acks=all append may be accepted now. It need not be asked again before the answer: while
+        it is not so, the high watermark does not move, and nothing is acknowledged.
+        """
+        return not self._is_under_min_isr
 
     def local_log_advanced(self, end_offset: int, now_ms: int) -> int:
         """The local log is durable enough up to `end_offset`; returns where the committed records end."""

@@ -25,7 +25,9 @@ from tests.broker.harness import (
     eventually,
     fetch,
     fetch_request,
+    forget_follower,
     header_of,
+    lose_follower,
     partition_of,
     produce,
     produce_request,
@@ -208,10 +210,25 @@ async def test_a_batch_above_max_message_bytes_is_refused(client: Client) -> Non
     assert (await produce(client, topic, bytes(900))).error_code == 0
 
 
-async def test_acks_all_needs_min_insync_replicas_and_acks_1_does_not(client: Client) -> None:
+async def test_acks_all_needs_min_insync_replicas_and_acks_1_does_not(
+    client: Client, broker: InProcessBroker
+) -> None:
     topic = await create_topic(client, configs={"min.insync.replicas": "2"})
-    assert (await produce(client, topic, b"v", acks=-1)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert (await produce(client, topic, b"v", acks=1)).error_code == 0
+    await lose_follower(broker, topic)
+    refused = await produce(client, topic, b"all", acks=-1)
+    assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert refused.error_message == (
+        f"{topic.name}-0 has 1 replicas in sync and needs 2 (min.insync.replicas is 2)"
+    )
+    assert (await produce(client, topic, b"one", acks=1)).error_code == 0
+    assert (await fetch(client, topic)).high_watermark == 0
+    await forget_follower(broker, topic)
+    assert values_of((await fetch(client, topic)).records) == [b"one"]
+
+
+async def test_acks_all_needs_no_more_replicas_than_there_are(client: Client) -> None:
+    topic = await create_topic(client, configs={"min.insync.replicas": "3"})
+    assert (await produce(client, topic, b"v", acks=-1)).error_code == 0
     assert values_of((await fetch(client, topic)).records) == [b"v"]
 
 

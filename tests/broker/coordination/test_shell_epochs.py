@@ -15,10 +15,11 @@ from mainstem.testing.in_process import InProcessBroker
 from tests.broker.coordination.test_shell import Run, answered, run_of
 from tests.broker.harness import (
     Client,
-    alter,
     create_topic,
     elect,
     eventually,
+    forget_follower,
+    lose_follower,
     unique_name,
     without_follower,
 )
@@ -26,7 +27,6 @@ from tests.broker.transactional import Producer, committed_values
 from tests.support.failing_files import FailingFiles
 
 OLDER_PROTOCOL = 4  # of EndTxn: the next transaction has the same epoch
-TOPIC = 2
 TRANSACTION_STATE = "__transaction_state"
 SAME_LEADER_AND_EPOCH = -2
 
@@ -203,16 +203,16 @@ async def _producer(client: Client, broker: InProcessBroker) -> tuple[Producer, 
 async def test_a_transaction_that_is_ending_is_ended_by_its_coordinator_of_the_next_epoch(
     client: Client, broker: InProcessBroker
 ) -> None:
-    topic = await create_topic(client)
+    topic = await create_topic(client, configs={"min.insync.replicas": "2"})
     producer, coordinator = await _producer(client, broker)
     assert await producer.add(topic, 0) == [0]
     assert await producer.send(topic, b"v", version=11) == 0
-    assert await alter(client, TOPIC, topic.name, ("min.insync.replicas", 0, "2")) == 0
+    await lose_follower(broker, topic)
     assert await producer.end(True, OLDER_PROTOCOL) == 0
     await elect(broker, TRANSACTION_STATE, coordinator.index)
     while (await producer.describe()).transaction_state != "PrepareCommit":
         await asyncio.sleep(0.005)
-    assert await alter(client, TOPIC, topic.name, ("min.insync.replicas", 1, None)) == 0
+    await forget_follower(broker, topic)
     while (await producer.describe()).transaction_state != "CompleteCommit":
         await asyncio.sleep(0.005)
     assert await committed_values(client, topic) == [b"v"]

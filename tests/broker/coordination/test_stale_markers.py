@@ -3,17 +3,11 @@
 import asyncio
 
 from mainstem.protocol.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from mainstem.protocol.apis.k44_incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mainstem.testing.in_process import InProcessBroker
-from tests.broker.harness import Client, create_topic, fetch, unique_name
+from tests.broker.harness import Client, create_topic, fetch, lose_follower, unique_name
 from tests.broker.transactional import Producer, committed_values
 
 OLDER_PROTOCOL = 4  # of EndTxn: the next transaction has the same epoch
-TOPIC = 2
 
 
 async def test_a_late_marker_leaves_the_next_transaction_alone(
@@ -21,15 +15,11 @@ async def test_a_late_marker_leaves_the_next_transaction_alone(
 ) -> None:
     """Its topic is deleted and made again meanwhile, and the producer has gone on in it."""
     name = unique_name("topic")
-    topic = await create_topic(client, name)
+    topic = await create_topic(client, name, configs={"min.insync.replicas": "2"})
     producer = await Producer(client, unique_name("id")).init()
     assert await producer.add(topic, 0) == [0]
     assert await producer.send(topic, b"first", version=11) == 0
-    too_many = AlterableConfig("min.insync.replicas", 0, "2")
-    altered = await client.call(
-        IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, name, [too_many])])
-    )
-    assert altered.responses[0].error_code == 0
+    await lose_follower(broker, topic)
     assert await producer.end(True, OLDER_PROTOCOL) == 0
     assert (await producer.describe()).transaction_state == "PrepareCommit"
 

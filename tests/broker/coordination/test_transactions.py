@@ -10,19 +10,20 @@ from mainstem.protocol.apis.k27_write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from mainstem.protocol.apis.k44_incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mainstem.protocol.apis.k66_list_transactions import ListTransactionsRequest
 from mainstem.protocol.errors import ErrorCode
 from mainstem.testing.in_process import InProcessBroker
 from tests.broker.conftest import Connect, MakeBroker
-from tests.broker.harness import Client, Topic, create_topic, fetch, produce, unique_name
+from tests.broker.harness import (
+    Client,
+    create_topic,
+    fetch,
+    forget_follower,
+    lose_follower,
+    produce,
+    unique_name,
+)
 from tests.broker.transactional import VERIFIES, Producer, committed_values
-
-TOPIC_RESOURCE = 2
 
 
 async def new_producer(client: Client, transactional_id: str = "") -> Producer:
@@ -248,23 +249,19 @@ async def test_a_transaction_that_takes_too_long_is_aborted(
     assert await committed_values(client, topic) == []
 
 
-async def test_a_marker_that_cannot_be_written_is_tried_again(client: Client) -> None:
-    topic = await create_topic(client)
+async def test_a_marker_that_cannot_be_written_is_tried_again(
+    client: Client, broker: InProcessBroker
+) -> None:
+    topic = await create_topic(client, configs={"min.insync.replicas": "2"})
     producer = await new_producer(client)
     await producer.send(topic, b"v")
-    await set_topic_config(client, topic, "min.insync.replicas", "2")
+    await lose_follower(broker, topic)
     assert await producer.end(commit=True) == ErrorCode.NONE
     assert (await producer.describe()).transaction_state == "PrepareCommit"
     assert await committed_values(client, topic) == []
-    await set_topic_config(client, topic, "min.insync.replicas", "1")
+    await forget_follower(broker, topic)
     await state_becomes(producer, "CompleteCommit")
     assert await committed_values(client, topic) == [b"v"]
-
-
-async def set_topic_config(client: Client, topic: Topic, name: str, value: str) -> None:
-    resource = AlterConfigsResource(TOPIC_RESOURCE, topic.name, [AlterableConfig(name, 0, value)])
-    answer = await client.call(IncrementalAlterConfigsRequest([resource]))
-    assert answer.responses[0].error_code == 0, answer
 
 
 async def test_without_verification_the_older_protocol_appends_at_once(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mainstem.cli.command_name import command_name
-from mainstem.testing import Broker
+from mainstem.testing import Broker, Cluster
+from tests.cli.command import run_command
 from tests.cli.conftest import Mainstem
 from tests.cli.group_members import commit
 from tests.support.target import unique_name
@@ -196,27 +197,32 @@ def test_a_reader_that_leaves_early_is_no_error(broker: Broker, mainstem: Mainst
     assert (piped.returncode, piped.stderr) == (0, "")
 
 
-def test_what_a_message_waits_for_is_said(broker: Broker, mainstem: Mainstem) -> None:
+def test_what_a_message_waits_for_is_said() -> None:
     name = unique_name("waiting")
-    mainstem("topics", "create", name, "--partitions", "1", "--config", "min.insync.replicas=2")
-    with subprocess.Popen(
-        [sys.executable, "-m", "mainstem", "produce", name],
-        env=os.environ | {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers},
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as producing:
-        assert producing.stdin is not None
-        assert producing.stderr is not None
-        producing.stdin.write("v\n")
-        producing.stdin.close()
-        assert producing.stderr.readline() == (
-            "mainstem: still trying: 1 message is not acknowledged yet: "
-            f"min.insync.replicas is 2, and {name}-0 has 1 in sync\n"
-        )
-        mainstem("config", "set", "min.insync.replicas=1", "--topic", name)
-        assert producing.stderr.readline().startswith("sent 1 message ")
-        assert producing.wait(30) == 0
+    with Cluster(2) as cluster:
+        environment = {"MAINSTEM_BOOTSTRAP": cluster.address(1)}
+        wanted = ("--partitions", "1", "--replication-factor", "2", "--config", "min.insync.replicas=2")
+        made = run_command("topics", "create", name, *wanted, environment=environment)
+        assert made.returncode == 0, made.stderr
+        cluster.stop(2)
+        with subprocess.Popen(
+            [sys.executable, "-m", "mainstem", "produce", name],
+            env=os.environ | environment,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as producing:
+            assert producing.stdin is not None
+            assert producing.stderr is not None
+            producing.stdin.write("v\n")
+            producing.stdin.close()
+            assert producing.stderr.readline() == (
+                "mainstem: still trying: 1 message is not acknowledged yet: "
+                f"min.insync.replicas is 2, and {name}-0 has 1 in sync\n"
+            )
+            run_command("config", "set", "min.insync.replicas=1", "--topic", name, environment=environment)
+            assert producing.stderr.readline().startswith("sent 1 message ")
+            assert producing.wait(30) == 0
 
 
 def test_a_topic_of_the_brokers_is_not_written_to(broker: Broker, mainstem: Mainstem, topic: str) -> None:

@@ -155,15 +155,6 @@ def test_a_number_of_partitions_beyond_reason_is_refused_in_one_line(mainstem: M
         assert len(refused.stderr.splitlines()) <= 2
 
 
-def test_a_topic_that_nobody_could_write_to_is_made_with_a_warning(mainstem: Mainstem) -> None:
-    name, setting = unique_name("unwritable"), "min.insync.replicas=2"
-    expected = f"warning: nothing can be written to {name} with acks=all: it has one copy\n"
-    assert mainstem("topics", "create", name, "--config", setting).stderr.startswith(expected)
-    assert mainstem("topics", "alter", name, "--config", setting).stderr.startswith(expected)
-    assert mainstem("config", "set", setting, "--topic", name).stderr.startswith(expected)
-    assert mainstem("config", "set", "min.insync.replicas=1", "--topic", name).stderr == ""
-
-
 def test_a_topic_of_the_brokers_wants_more_than_yes_to_be_deleted() -> None:
     with Broker() as broker:
         environment = {"MAINSTEM_BOOTSTRAP": broker.bootstrap_servers}

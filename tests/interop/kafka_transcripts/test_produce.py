@@ -146,6 +146,16 @@ def test_acks(target: Target) -> None:
     transcript.check()
 
 
+def test_a_topic_with_fewer_replicas_than_must_be_in_sync(target: Target) -> None:
+    transcript = Transcript(target, "produce_min_insync_replicas")
+    topic = transcript.stand_in(target.create_topic(configs={"min.insync.replicas": "2"}), "topic")
+    with WireClient(target) as client:
+        for acks in (-1, 1):
+            transcript.note(f"acks {acks}", client.call(produce_request(topic, batch(1), acks=acks), 12))
+        transcript.note("what is in the log", client.call(fetch_request(topic, 0), 12))
+    transcript.check()
+
+
 def test_several_partitions_in_one_request(target: Target) -> None:
     transcript = Transcript(target, "produce_several")
     first = transcript.stand_in(target.create_topic(partitions=2), "first")

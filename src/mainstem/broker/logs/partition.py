@@ -248,12 +248,13 @@ class Partition:
             raise KafkaError(code, f"{self} is at leader epoch {self.leader_epoch}, not {epoch}")
 
     def check_enough_replicas(self) -> None:
-        """Refuse what all replicas in sync must have while they are fewer than `min.insync.replicas`."""
+        """Refuse what all replicas in sync must have while too few of them are."""
         if not self.has_enough_replicas:
-            in_sync, needed = len(self._leading().isr), self.log.config.min_insync_replicas
+            leader = self._leading()
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self} has {in_sync} replicas in sync, min.insync.replicas is {needed}",
+                f"{self} has {len(leader.isr)} replicas in sync and needs {leader.needed_in_sync} "
+                f"(min.insync.replicas is {self.log.config.min_insync_replicas})",
             )
 
     def _leading(self) -> LeaderState[AckWaiter]:

@@ -218,8 +218,6 @@ class ProduceRoute(Route):
         """It is committed, or never will be."""
         if error != ErrorCode.NONE:
             self._fail(error)
-        elif self._acks == ACKS_ALL and not partition.has_enough_replicas:
-            self._fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         else:
             assert self._waiting is not None
             connection, correlation_id, result = self._waiting

@@ -20,8 +20,6 @@ from mainstem.protocol.errors import ErrorCode
 
 ACKS_ALL: Final = -1
 _LEADERS_SINCE: Final = 10
-# The batch is in the log all the same, and where is told.
-_APPENDED: Final = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class WaitingProduce:
@@ -46,7 +44,7 @@ class WaitingProduce:
     def fail(self, partition: Partition, response: PartitionProduceResponse, error: ErrorCode) -> None:
         """Say why a batch that was appended is not committed."""
         response.error_code = error
-        if error not in _APPENDED:
+        if error != ErrorCode.REQUEST_TIMED_OUT:  # then it is in the log all the same, and where is told
             response.error_message = error.message
             response.base_offset = -1
             self.name_leader(response, partition.topic, partition.topic_id)
@@ -81,8 +79,6 @@ class WaitingProduce:
             del self._waiting[partition]
         if error != ErrorCode.NONE:
             self.fail(partition, response, error)
-        elif self._acks == ACKS_ALL and not partition.has_enough_replicas:
-            self.fail(partition, response, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if not self._waiting and self._timer is not None:  # else some are not even appended
             self._timer.cancel()
             self._ctx.reply(self.response)

@@ -27,7 +27,6 @@ from mainstem.cli.config.show import (
 from mainstem.cli.errors import CommandError
 from mainstem.cli.output.rendering import examples, print_json
 from mainstem.cli.streams import say
-from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
 from mainstem.cli.typed.options import Json
 from mainstem.cli.typed.pairs import parse_pairs
 from mainstem.config.definition import ConfigSource
@@ -120,9 +119,6 @@ def set_(
         for setting in cluster.describe_configs(scope, changes):
             if not is_acted_on(setting):
                 say(f"warning: {setting.name} is kept, but Mainstem does not act on it")
-        if topic is not None and "min.insync.replicas" in changes:
-            copies = copies_of(cluster.metadata([topic])[topic])
-            warn_if_unwritable(topic, changes["min.insync.replicas"], copies)
 
 
 @app.command(

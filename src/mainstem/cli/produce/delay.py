@@ -57,7 +57,7 @@ class Delay:
         if self._acks == "all":
             (setting,) = cluster.describe_configs(topic_resource(self._topic), [_MIN_IN_SYNC])
             for number, part in topic.partitions.items():
-                if len(part.isr) < int(setting.value or 1):
+                if len(part.isr) < min(int(setting.value or 1), len(part.replicas)):
                     have = f"{self._topic}-{number} has {len(part.isr)} in sync"
                     return f"{_MIN_IN_SYNC} is {setting.value}, and {have}"
         return ""

@@ -19,7 +19,6 @@ from mainstem.cli.errors import CommandError
 from mainstem.cli.output.rendering import examples, print_json, print_table
 from mainstem.cli.streams import say
 from mainstem.cli.topics.deletion import confirm_deletion
-from mainstem.cli.topics.in_sync import copies_of, warn_if_unwritable
 from mainstem.cli.typed.numbers import INT16_MAX, INT32_MAX
 from mainstem.cli.typed.options import Json
 from mainstem.cli.typed.pairs import parse_pairs
@@ -75,7 +74,8 @@ def list_topics(target: Target, as_json: Json = False) -> None:
         topics = cluster.metadata()
     rows = []
     for name, topic in sorted(topics.items()):
-        rows.append((name, len(topic.partitions), copies_of(topic)))
+        copies = max((len(part.replicas) for part in topic.partitions.values()), default=0)
+        rows.append((name, len(topic.partitions), copies))
     if as_json:
         print_json(
             [
@@ -116,9 +116,6 @@ def create(
         answers = cluster.create_topics(wanted)
     tolerated = frozenset({ErrorCode.TOPIC_ALREADY_EXISTS} if if_not_exists else ())
     _finish(answers, "created", tolerated)
-    for name, created in answers.items():
-        if isinstance(created, CreatedTopic):
-            warn_if_unwritable(name, created.configs.get("min.insync.replicas"), created.replication_factor)
 
 
 @app.command(
@@ -262,7 +259,6 @@ def _alter_configs(
     done = [f"{key}={value}" for key, value in settings.items()]
     done += [f"{key} back to its default" for key in removed]
     print(f"altered {topic.name}: {', '.join(done)}")
-    warn_if_unwritable(topic.name, settings.get("min.insync.replicas"), copies_of(topic))
 
 
 def _finish(

@@ -60,7 +60,7 @@ SETTINGS = (
         synonym="log.cleaner.min.compaction.lag.ms",
         doc="The age before which a record is left alone by compaction."),
     INT("min.insync.replicas", 1, at_least(1), TOPIC, ACTED_ON, synonym="min.insync.replicas",
-        doc="How many replicas must have a record before acks=all is answered."),
+        doc="How many replicas, or all if there are fewer, must have a record before acks=all is answered."),
     BOOLEAN("preallocate", False, TOPIC, ACTED_ON, synonym="log.preallocate",
         doc="Whether a new segment's file gets its full size on disk at once."),
     BOOLEAN("remote.log.copy.disable", False, TOPIC,

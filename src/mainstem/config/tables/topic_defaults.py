@@ -8,7 +8,7 @@ SETTINGS = (
     INT("default.replication.factor", 1, ACTED_ON, aliases=("replication.factor",),
         doc="The number of replicas of each partition of a new topic."),
     INT("min.insync.replicas", 1, at_least(1), CLUSTER_WIDE, ACTED_ON,
-        doc="How many replicas must have a record before acks=all is answered."),
+        doc="How many replicas, or all if there are fewer, must have a record before acks=all is answered."),
     BOOLEAN("unclean.leader.election.enable", False, CLUSTER_WIDE, ACTED_ON,
         aliases=("unclean.leader.election",),
         doc="Whether a replica that lags may lead when no other is left, at the price of lost records."),
