@@ -6,6 +6,7 @@ repeats the kinds and their order, but not the timing of the machine.
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 
 from mainstem.testing import Cluster
@@ -108,11 +109,14 @@ def await_in_sync(cluster: Cluster, topics: Sequence[str] | None = None) -> None
     until(is_whole, lambda: f"replicas to be in sync: {problems[:5]} of {len(problems)}")
 
 
-def differing_replicas(cluster: Cluster, topics: Sequence[str]) -> list[str]:
-    """Of a cluster that has been stopped: partitions whose replicas do not hold the same bytes."""
+def differing_replicas(cluster: Cluster, topics: Sequence[str], beside: str = "") -> list[str]:
+    """Of a cluster that has been stopped: partitions whose replicas do not hold the same bytes. A node may
+    have a second directory, with the name of the first and this behind it.
+    """
     logs: dict[str, dict[int, bytes]] = {}
     for node in cluster.node_ids:
-        for folder in cluster.data_dir(node).iterdir():
+        directories = {cluster.data_dir(node), Path(f"{cluster.data_dir(node)}{beside}")}
+        for folder in (folder for directory in directories for folder in directory.iterdir()):
             if folder.name.rpartition("-")[0] in topics:
                 data = b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
                 logs.setdefault(folder.name, {})[node] = data

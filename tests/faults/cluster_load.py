@@ -5,6 +5,7 @@ producer must be there once, in the order of sending; a plain one may be there t
 """
 
 import time
+from collections import Counter
 from threading import Event, Thread
 from typing import Any
 
@@ -98,6 +99,10 @@ class SteadyLoad:
         """Wait until so many more were."""
         goal = self._count + further
         until(lambda: self._count >= goal, lambda: f"acknowledgements: {self.refused[:3]}")
+
+    def acknowledged_in(self) -> Counter[int]:
+        """How many records of each partition were acknowledged."""
+        return Counter(partition for partition, _ in list(self.acknowledged))
 
     @property
     def _count(self) -> int:
