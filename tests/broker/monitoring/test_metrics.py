@@ -11,7 +11,17 @@ from mainstem.protocol.apis.k08_offset_commit import (
 from mainstem.protocol.apis.k10_find_coordinator import FindCoordinatorRequest
 from mainstem.protocol.errors import ErrorCode
 from tests.broker.conftest import Connect, MakeBroker
-from tests.broker.harness import Client, Topic, ask, create_topic, eventually, fetch, fetch_request, produce
+from tests.broker.harness import (
+    Client,
+    Topic,
+    ask,
+    create_topic,
+    eventually,
+    fetch,
+    fetch_request,
+    lose_follower,
+    produce,
+)
 from tests.broker.scraping import scrape
 from tests.broker.transactional import Producer
 
@@ -183,6 +193,24 @@ async def test_a_failed_directory_shows(make_broker: MakeBroker, connect: Connec
     figures = await scrape(broker)
     assert figures.one("mainstem_log_dir_online", directory=path) == 0
     assert figures.one("mainstem_partitions_offline") == 3
+
+
+async def test_partitions_with_too_few_replicas_in_sync_are_counted(
+    make_broker: MakeBroker, connect: Connect
+) -> None:
+    """As UnderMinIsr and AtMinIsr of Apache Kafka, which ask for no more replicas than there are."""
+    broker = await make_broker(METRICS)
+    client = await connect(broker)
+    topic = await create_topic(client, configs={"min.insync.replicas": "3"})
+    figures = await scrape(broker)
+    assert figures.one("mainstem_partitions_under_min_isr") == 0
+    assert figures.one("mainstem_partitions_at_min_isr") == 1
+    assert figures.one("mainstem_cluster_partitions_under_min_isr") == 0
+    await lose_follower(broker, topic)
+    figures = await scrape(broker)
+    assert figures.one("mainstem_partitions_under_min_isr") == 1
+    assert figures.one("mainstem_partitions_at_min_isr") == 0
+    assert figures.one("mainstem_cluster_partitions_under_min_isr") == 1
 
 
 async def test_the_process_and_the_event_loop_have_theirs(make_broker: MakeBroker) -> None:

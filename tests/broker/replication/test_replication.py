@@ -109,6 +109,14 @@ async def test_acks_all_is_refused_while_too_few_are_in_sync(cluster: Cluster) -
     assert cluster.partition(leader, topic).high_watermark == 2
 
 
+async def test_acks_all_is_taken_by_a_topic_of_fewer_replicas_than_must_be_in_sync(cluster: Cluster) -> None:
+    topic = await cluster.create("t", replicas=1, min_insync_replicas="2")
+    leader = await cluster.led(topic)
+    client = await cluster.client(leader)
+    assert (await produce(client, topic, b"1")).error_code == ErrorCode.NONE
+    assert cluster.partition(leader, topic).high_watermark == 1
+
+
 async def test_deleted_records_are_gone_from_all_replicas_when_the_client_is_answered(
     cluster: Cluster,
 ) -> None:
