@@ -196,7 +196,7 @@ async def test_all_nodes_stop_at_once_and_start_again(make_nodes: MakeNodes) -> 
     await nodes.start()
     async with await nodes.connect(1) as client:
         topic = await create(client)
-    await asyncio.wait_for(nodes.stop(), 30)
+    await asyncio.wait_for(nodes.stop(), 5)
     await nodes.start()
     async with await nodes.connect(2) as client:
         await eventually(
@@ -300,6 +300,18 @@ async def test_clocks_that_are_hours_apart_change_nothing(make_nodes: MakeNodes)
                 )
             )
             assert server.image.brokers.keys() == {1, 2, 3}
+
+
+async def test_a_controller_that_stops_does_not_dial_whom_it_hangs_up_on(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes({1: "controller", 2: "broker"})
+    await nodes.start()
+    role = nodes.running[1].server.controller_role
+    assert role is not None
+    broker = nodes.running[2].broker
+    assert broker is not None
+    role.close()
+    role.connection_lost(2, broker.epoch)
+    assert role._timer is None
 
 
 async def test_a_controller_alone_is_ready_before_there_is_a_quorum(make_nodes: MakeNodes) -> None:

@@ -93,6 +93,7 @@ class ControllerRole:
             self._now_ms(),
         )
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
         self._probes: set[asyncio.Task[None]] = set()
         self._refused = RefusedBrokers()
         self._was_active = self.is_active
@@ -255,7 +256,8 @@ class ControllerRole:
             self._set_timer()
 
     def close(self) -> None:
-        """Do nothing more by itself."""
+        """Do nothing more by itself, whatever connections are lost after that."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -266,7 +268,8 @@ class ControllerRole:
         return self._server.clock.steady_ms()
 
     def _set_timer(self, pause_s: float = 0.0) -> None:
-        deadline_ms = self._controller.deadline_ms() if self.is_active else None
+        may_work = self.is_active and not self._closed
+        deadline_ms = self._controller.deadline_ms() if may_work else None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
