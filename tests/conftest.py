@@ -99,7 +99,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     assert isinstance(runner, asyncio.Runner)
     names = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), _COROUTINE_SECONDS_MAX))
+    seconds_max = max(_COROUTINE_SECONDS_MAX, _timeout_s(pyfuncitem))
+    runner.run(asyncio.wait_for(pyfuncitem.obj(**arguments), seconds_max))
     return True
 
 

@@ -28,7 +28,8 @@ _TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 # The loaded classes of one tool, mapped into the later ones: it halves their start.
 _CLASS_ARCHIVE = JARS.parent / f"{JARS.name}.jsa"
 _USE_CLASS_ARCHIVE = f"-XX:SharedArchiveFile={_CLASS_ARCHIVE}"
-_OWN_PROCESS = ("VerifiableProducer",)  # does its last part while its process ends
+# The first does its last part while its process ends, the second leaves threads behind.
+_OWN_PROCESS = ("VerifiableProducer", "org.apache.kafka.shell.MetadataShell")
 _BROKER_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms256m", "-Xmx512m")
 _START_TIMEOUT_SECONDS = 90
 
