@@ -119,7 +119,8 @@ def test_voters_that_disagree(started: Started) -> None:
 
 
 def test_an_advertised_address_that_others_cannot_reach(started: Started) -> None:
-    started.start(1, started.voters(1)).await_ready(START_SECONDS)
+    first = started.start(1, started.voters(1))
+    first.await_ready(START_SECONDS)
     (nobody,) = free_ports(1)
     advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{nobody}"}
     second = started.start(2, started.voters(1), "broker", settings=advertised)
@@ -128,6 +129,8 @@ def test_an_advertised_address_that_others_cannot_reach(started: Started) -> Non
         "2", f"clients are told to connect to 127.0.0.1:{nobody}, but this machine itself cannot"
     )
     started.await_line("2", "set advertised.listeners=PLAINTEXT://HOST:PORT to an address that clients can")
+    make_topic(first.ready["bootstrap"], "spread", 2, 2)
+    started.await_line("1", f"cannot follow broker 2: no answer from the broker at 127.0.0.1:{nobody}")
 
 
 def test_a_wrong_cluster_id(started: Started) -> None:
