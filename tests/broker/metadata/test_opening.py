@@ -10,7 +10,14 @@ from mainstem.broker.errors import MetadataLogError
 from mainstem.broker.metadata.formatting import write_first_records, write_first_snapshot
 from mainstem.broker.metadata.log import MetadataLog
 from mainstem.broker.metadata.opening import open_metadata_log
-from mainstem.cluster.raft.control_records import LeaderChangeMessage, VoterEntry, VotersRecord, control_batch
+from mainstem.cluster.image import ControllerImage, MetadataImage
+from mainstem.cluster.raft.control_records import (
+    LeaderChangeMessage,
+    LeaderVoter,
+    VoterEntry,
+    VotersRecord,
+    control_batch,
+)
 from mainstem.cluster.records import TopicRecord
 from mainstem.cluster.releases import first_levels
 from mainstem.cluster.snapshot import SnapshotId, snapshot_batches
@@ -52,6 +59,18 @@ def voted(directory: Path) -> None:
     (folder / "quorum-state").write_text(
         '{"leaderId":2,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
     )
+
+
+def led(directory: Path, *epochs: tuple[int, ...]) -> bytes:
+    """A log of a quorum whose voters only the settings name: one epoch after the other with its voters."""
+    folder = directory / FOLDER
+    folder.mkdir()
+    log = b""
+    for epoch, voters in enumerate(epochs, 1):
+        change = LeaderChangeMessage(leader_id=1, voters=[LeaderVoter(voter) for voter in voters])
+        log += control_batch([change], base_offset=epoch - 1, epoch=epoch, timestamp_ms=5)
+    (folder / FIRST_LOG).write_bytes(log)
+    return log
 
 
 def test_with_peers_nobody_leads_and_nothing_is_believed_yet(tmp_path: Path) -> None:
@@ -132,3 +151,62 @@ def test_alone_the_node_begins_anew_whatever_was_not_committed(tmp_path: Path) -
     assert log.quorum.high_watermark == log.image.offset + 1
     assert "t" in log.image.topics_by_name
     log.close()
+
+
+ALONE_IN_WORDS: list[dict[str, str]] = [{}, {"controller.quorum.voters": "1@127.0.0.1:1"}]
+
+
+@pytest.mark.parametrize("settings", ALONE_IN_WORDS)
+def test_alone_the_node_does_not_take_over_the_log_of_several(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    written = led(tmp_path, (1, 2, 3))
+    with pytest.raises(MetadataLogError, match=r"with the controllers 1, 2, 3, and the settings"):
+        open_log(tmp_path, settings)
+    assert (tmp_path / FOLDER / FIRST_LOG).read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        '"leaderId":2,"leaderEpoch":1,"votedId":-1,"data_version":1',
+        '"leaderId":-1,"leaderEpoch":1,"votedId":2,"data_version":1',
+        '"leaderId":1,"leaderEpoch":1,"votedId":-1,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0',
+    ],
+)
+def test_alone_the_node_does_not_take_over_where_it_followed_another(tmp_path: Path, state: str) -> None:
+    led(tmp_path, (1,))
+    (tmp_path / FOLDER / "quorum-state").write_text(f"{{{state}}}")
+    with pytest.raises(MetadataLogError, match=r"with the controllers 1, 2, and"):
+        open_log(tmp_path)
+
+
+def test_alone_the_node_does_not_take_over_a_snapshot_of_several(tmp_path: Path) -> None:
+    """What the leaders said of the voters is gone with the log before it."""
+    image = MetadataImage(controllers={node: ControllerImage(node, bytes(16), {}, {}) for node in (1, 2)})
+    (tmp_path / FOLDER).mkdir()
+    data = b"".join(snapshot_batches(image, 0, None, 5))
+    (tmp_path / FOLDER / SnapshotId(7, 3).file_name).write_bytes(data)
+    with pytest.raises(MetadataLogError, match=r"with the controllers 1, 2, and"):
+        open_log(tmp_path)
+
+
+def test_alone_the_node_takes_over_what_it_led_alone_at_last(tmp_path: Path) -> None:
+    led(tmp_path, (1, 2, 3), (1,))
+    log = open_log(tmp_path)
+    assert log.is_active
+    assert log.quorum.history.voters.ids == {1}
+    log.close()
+
+
+def test_voters_in_the_log_stay_whatever_the_settings_leave_out(tmp_path: Path) -> None:
+    voted(tmp_path)
+
+    def work() -> None:
+        for _ in range(2):
+            log = open_log(tmp_path)
+            assert not log.is_active
+            assert log.quorum.history.voters.ids == {1, 2}
+            log.close()
+
+    in_a_loop(work)

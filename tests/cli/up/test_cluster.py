@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mainstem.local_cluster.ports import free_ports
-from mainstem.testing import Broker
+from mainstem.testing import Broker, Cluster
 from tests.cli.up.test_up import refused
 
 UP = [sys.executable, "-m", "mainstem", "up"]
@@ -165,3 +165,15 @@ def test_auto_is_a_node_for_each_core(tmp_path: Path, nodes: str) -> None:
     with up("--nodes", nodes, "--port", "0", "--data", str(tmp_path)) as running:
         running.read()
         assert len(list(tmp_path.glob("node-*.properties"))) == len(os.sched_getaffinity(0))
+
+
+def test_one_node_of_a_cluster_does_not_begin_a_cluster_of_its_own(tmp_path: Path) -> None:
+    with Cluster(3, data_dir=tmp_path):
+        pass
+    said = refused("--port", "0", "--data", str(tmp_path / "node-1"))
+    assert f"is the data of one node of the cluster in {tmp_path}" in said
+    assert f"mainstem up --nodes auto --data {tmp_path} starts all of them" in said
+    (tmp_path / "node-1").rename(tmp_path / "elsewhere")
+    said = refused("--port", "0", "--data", str(tmp_path / "elsewhere"))
+    assert "was written with the controllers 1, 2, 3, and the settings name no other than 1" in said
+    assert "start the node with its own server.properties" in said

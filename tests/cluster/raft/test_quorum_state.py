@@ -25,7 +25,7 @@ def test_the_older_format_is_read() -> None:
         b'{"clusterId":"","leaderId":2,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
         b'"currentVoters":[{"voterId":2}],"data_version":0}'
     )
-    assert decode_quorum_state(text) == QuorumState(leader_id=2, leader_epoch=7)
+    assert decode_quorum_state(text) == QuorumState(leader_id=2, leader_epoch=7, current_voters=(2,))
 
 
 @given(
@@ -48,6 +48,8 @@ def test_every_state_survives(leader: int, epoch: int, voted: int, directory: by
         b'{"leaderEpoch":-2,"data_version":1}',
         b'{"leaderEpoch":true,"data_version":1}',
         b'{"votedDirectoryId":5,"data_version":1}',
+        b'{"currentVoters":5,"data_version":0}',
+        b'{"currentVoters":[5],"data_version":0}',
         b'{"votedDirectoryId":"x","data_version":1}',
         b"[" * 100_000,
     ],

@@ -5,7 +5,7 @@ Everything that must be on disk before the node may vote or decide anything is o
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,13 +32,20 @@ from mainstem.cluster.features import (
 )
 from mainstem.cluster.image import MetadataImage
 from mainstem.cluster.raft.control_records import (
+    ControlRecord,
     KRaftVersionFeature,
+    LeaderChangeMessage,
     VoterEndpoint,
     VoterEntry,
     VotersRecord,
 )
 from mainstem.cluster.raft.history import ControlHistory
-from mainstem.cluster.raft.quorum_state import QUORUM_STATE_FILE, QuorumState, decode_quorum_state
+from mainstem.cluster.raft.quorum_state import (
+    NOBODY,
+    QUORUM_STATE_FILE,
+    QuorumState,
+    decode_quorum_state,
+)
 from mainstem.cluster.raft.raft import Identity, Raft
 from mainstem.cluster.raft.settings import RaftSettings
 from mainstem.cluster.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
@@ -117,6 +124,8 @@ class _Loaded(Struct):
     log: QuorumLog
     image: MetadataImage
     history: ControlHistory
+    # Who votes by a log that knows no voters' records: what its leaders said, or who registered.
+    last_known_voters: frozenset[int]
 
 
 def open_metadata_log(
@@ -165,6 +174,10 @@ def _open(directory: Path, member: _Member, config: BrokerConfig, outside: _Outs
             _format_if_new(outside.files, directory, folder, member.voters_record, outside.now_ms())
         loaded = _load(folder, member, config, outside)
         stored = _read_quorum_state(outside.files, folder, member, loaded)
+        if member.is_alone and loaded.history.kraft_version == 0:
+            _refuse_others_quorum(folder, member, loaded, stored)
+            # The voters are recorded when its epoch begins, so that others can join one day.
+            loaded.history.load_snapshot(0, KRAFT_VERSION_LEVEL, member.voters_record)
         metadata_log = _assemble(directory, member, config, outside, loaded, stored)
         metadata_log.quorum.start()
     except OSError as error:
@@ -317,10 +330,10 @@ def _load(folder: Path, member: _Member, config: BrokerConfig, outside: _Outside
     history = ControlHistory(member.configured_voters)
     history.load_snapshot(identity.offset, snapshot.kraft_version, snapshot.voters)
     _find_control_records(log, history, identity.offset)
+    last_known = frozenset[int]()
     if member.is_alone and history.kraft_version == 0:
-        # The voters are recorded when its epoch begins, so that others can join one day.
-        history.load_snapshot(0, KRAFT_VERSION_LEVEL, member.voters_record)
-    return _Loaded(QuorumLog(log, snapshots), snapshot.image, history)
+        last_known = _last_known_voters(log, snapshot.image)
+    return _Loaded(QuorumLog(log, snapshots), snapshot.image, history, last_known)
 
 
 def _fit_to_snapshot(log: Log, snapshots: SnapshotStore, identity: SnapshotId, now_ms: int) -> None:
@@ -344,14 +357,32 @@ def _fit_to_snapshot(log: Log, snapshots: SnapshotStore, identity: SnapshotId, n
 
 def _find_control_records(log: Log, history: ControlHistory, offset: int) -> None:
     """Who votes stands in the log, committed or not."""
+    for at, message in _control_records(log, offset):
+        history.append(at, message)
+
+
+def _last_known_voters(log: Log, image: MetadataImage) -> frozenset[int]:
+    """Where controller.quorum.voters says who votes, each new leader repeats it in the log. The log may have
+    lost that to a snapshot, which has the controllers that registered instead.
+    """
+    newest = frozenset(image.controllers)
+    for _, message in _control_records(log, log.log_start_offset):
+        if isinstance(message, LeaderChangeMessage) and message.voters:
+            newest = frozenset(voter.voter_id for voter in message.voters)
+    return newest
+
+
+def _control_records(log: Log, offset: int) -> Iterator[tuple[int, ControlRecord]]:
+    """Those from this offset on, each with its own."""
+    first = offset
     while offset < log.log_end_offset:
         read = log.read(offset, _READ_BYTES_MAX)
         if read.records is None:
             break
         try:
             for at, message in control_records(read.records.read()):
-                if at >= offset:
-                    history.append(at, message)
+                if at >= first:
+                    yield at, message
         except ProtocolError as error:
             raise MetadataLogError(
                 f"the metadata log in {log.directory} cannot be understood from offset {offset} on: {error}"
@@ -397,3 +428,19 @@ def _may_have_voted(path: Path, problem: str, peers: Sequence[int]) -> MetadataL
         f"{path} {problem}, and this node may have voted: with the voters {peers} it must not vote again in "
         "the same epoch; restore the file, or begin with an empty directory"
     )
+
+
+def _refuse_others_quorum(folder: Path, member: _Member, loaded: _Loaded, stored: QuorumState | None) -> None:
+    """A node that settings leave alone takes a log over only if nobody else ever had a say in it: what the
+    others acknowledged since may not be in it, and they would never follow it again.
+    """
+    own = member.settings.node_id
+    voters = set(loaded.last_known_voters)
+    if stored is not None:
+        voters |= {stored.leader_id, stored.voted_id, *stored.current_voters} - {NOBODY}
+    if voters - {own}:
+        raise MetadataLogError(
+            f"the metadata log in {folder} was written with the controllers "
+            f"{', '.join(map(str, sorted(voters)))}, and the settings name no other than {own}; start the "
+            "node with its own server.properties"
+        )

@@ -97,14 +97,25 @@ def _serve(options: UpOptions, data_dir: Path | None) -> int:
 
 
 def _refuse_cluster_directories(config: BrokerConfig) -> None:
-    """A broker would take the folders of nodes in there for those of its topics."""
-    from mainstem.local_cluster.names import holds_a_cluster
+    """A broker would take the folders of nodes in there for those of its topics, and one of these nodes that
+    is told of no others would begin a cluster of its own.
+    """
+    from mainstem.config.quorum import BOOTSTRAP_SERVERS, VOTERS
+    from mainstem.local_cluster.names import cluster_of, holds_a_cluster
 
+    knows_others = bool(config.get(VOTERS) or config.get(BOOTSTRAP_SERVERS))
     for directory in config.log_dirs():
         if holds_a_cluster(directory):
             raise CommandError(
                 f"{directory} holds a cluster of several nodes",
                 f"mainstem up --nodes auto --data {directory} starts all of them",
+            )
+        cluster = cluster_of(directory)
+        if cluster is not None and not knows_others:
+            raise CommandError(
+                f"{directory} is the data of one node of the cluster in {cluster}",
+                f"mainstem up --nodes auto --data {cluster} starts all of them, mainstem up --config "
+                f"{directory}.properties this one",
             )
 
 

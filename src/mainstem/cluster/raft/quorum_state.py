@@ -17,12 +17,15 @@ _KNOWN_DATA_VERSIONS = (0, 1)
 
 
 class QuorumState(Struct, frozen=True):
-    """The newest epoch seen, who leads in it, and whom this node voted for."""
+    """The newest epoch seen, who leads in it, and whom this node voted for. Only the older format also names
+    all voters.
+    """
 
     leader_id: int = NOBODY
     leader_epoch: int = 0
     voted_id: int = NOBODY
     voted_directory_id: bytes = ZERO_UUID
+    current_voters: tuple[int, ...] = ()
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
@@ -52,7 +55,15 @@ def decode_quorum_state(data: bytes) -> QuorumState:
         _number(fields, "leaderEpoch"),
         _number(fields, "votedId"),
         uuid_from_text(directory),
+        _current_voters(fields),
     )
+
+
+def _current_voters(fields: dict[str, object]) -> tuple[int, ...]:
+    found = fields.get("currentVoters") or []
+    if not isinstance(found, list) or not all(isinstance(voter, dict) for voter in found):
+        raise ProtocolError("the quorum state's currentVoters are not a list of voters")
+    return tuple(_number(voter, "voterId") for voter in found)
 
 
 def _number(fields: dict[str, object], name: str) -> int:
