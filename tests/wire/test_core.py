@@ -226,6 +226,14 @@ def test_a_port_that_hangs_up_on_the_first_request_may_want_sasl() -> None:
     assert "SASL" not in str(closed)
 
 
+def test_a_broker_that_keeps_silent_is_not_said_to_want_sasl() -> None:
+    core = ready_core()
+    core.request(MetadataRequest(topics=[]), 0.0, 1.0)
+    (closed,) = core.time_passed(1.0)
+    assert isinstance(closed, Close)
+    assert str(closed.error).endswith("it did not answer Metadata in 1 s")
+
+
 def sasl_core() -> ConnectionCore:
     core = core_of(Plain("alice", "hush"))
     assert asked(feed(core, [answer(served(), 18, 3, 1)])) == (17, 1)

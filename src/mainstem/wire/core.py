@@ -25,7 +25,7 @@ from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersi
 from mainstem.protocol.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from mainstem.protocol.errors import ErrorCode, ProtocolError
 from mainstem.protocol.headers import decode_response_header, encode_request_header
-from mainstem.wire.errors import ConnectionLost, NotServed, SecurityError, WireError, check
+from mainstem.wire.errors import NO_ANSWER, ConnectionLost, NotServed, SecurityError, WireError, check
 from mainstem.wire.frames import FrameReader, framed
 from mainstem.wire.mechanisms import Mechanism, refused_authentication, refused_handshake
 from mainstem.wire.options import ClientOptions
@@ -177,7 +177,7 @@ class ConnectionCore:
             frame = self.frames.received(count)
             return [] if frame is None else self._take(frame, now)
         except ProtocolError as error:
-            return self.lost(str(error))
+            return self.close(ConnectionLost(self.address, str(error)))
         except WireError as error:
             return self.close(error)
 
@@ -185,11 +185,12 @@ class ConnectionCore:
         """It is so late now."""
         for request in self._under_way:
             if request.deadline <= now:
-                return self.lost(f"it did not answer {request.api_name} in {request.timeout_s:g} s")
+                problem = f"{NO_ANSWER} {request.api_name} in {request.timeout_s:g} s"
+                return self.close(ConnectionLost(self.address, problem))
         return []
 
     def lost(self, problem: str) -> list[Effect]:
-        """The connection is of no use any more."""
+        """The other side has ended the connection."""
         if self._is_on_trial and self._mechanism is None:
             problem += "; does this port want SASL (security.protocol)?"
         return self.close(ConnectionLost(self.address, problem))

@@ -11,6 +11,9 @@ from mainstem.protocol.resources import TopicPartition
 
 Address = tuple[str, int]
 
+# With what the problem of a connection begins whose broker kept silent.
+NO_ANSWER = "it did not answer"
+
 
 class WireError(Exception):
     """A request could not be made, or was not answered as it should be."""

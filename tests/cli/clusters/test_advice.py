@@ -32,6 +32,12 @@ def test_an_unreachable_broker_gets_the_hint_that_fits(problem: str, hint: str) 
     assert str(lost.hint).startswith(hint)
 
 
+def test_a_broker_that_keeps_silent_is_not_said_to_be_gone() -> None:
+    lost = advise(ConnectionLost("host:9092", "it did not answer CreateTopics in 15 s"))
+    assert lost.message == "the broker at host:9092 does not answer (it did not answer CreateTopics in 15 s)"
+    assert "`mainstem cluster status`" in str(lost.hint)
+
+
 def test_a_suggestion_of_the_broker_is_the_hint() -> None:
     refused = advise(KafkaRefusal(ErrorCode.INVALID_CONFIG, "alter x", "no such; did you mean retention.ms?"))
     assert (refused.message, refused.hint) == ("alter x: no such", "did you mean retention.ms?")

@@ -53,6 +53,10 @@ _SIGNS_OF_OTHERS = (
     "not asked for",
 )
 _NO_LOGIN = "say how to log in with --command-config FILE or --command-property security.protocol=..."
+_HANGS = (
+    "the node may hang, or the cluster may have no active controller: see `mainstem cluster status`, or ask "
+    "another node with -b HOST:PORT"
+)
 _NOTHING_THERE = "start one with `mainstem up`, or name another with -b HOST:PORT or MAINSTEM_BOOTSTRAP"
 
 
@@ -85,10 +89,14 @@ def advise(error: WireError) -> CommandError:
 
 
 def unreachable(addresses: str, problem: str) -> CommandError:
-    """The answer to every command that finds no broker."""
+    """The answer to every command that finds no broker, or one that keeps silent."""
+    from mainstem.wire.errors import NO_ANSWER
+
     hint = _NOTHING_THERE
     if any(sign in problem for sign in _SIGNS_OF_OTHERS):
         hint = _NO_BROKER
     elif "security.protocol" in problem:
         hint = _NO_LOGIN
+    elif problem.startswith(NO_ANSWER):
+        return CommandError(f"the broker at {addresses} does not answer ({problem})", _HANGS)
     return CommandError(f"no broker answers at {addresses} ({problem})", hint)
