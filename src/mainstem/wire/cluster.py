@@ -199,10 +199,6 @@ class Cluster:
         """Call `ask` with the connection to this broker, again while what it raises passes."""
         return self.retried(lambda: ask(self._brokers.connection(node_id)))
 
-    def ask_broker(self, node_id: int, ask: Callable[[Connection], Answer]) -> Answer:
-        """Call `ask` with the connection to this broker, once."""
-        return ask(self._brokers.connection(node_id))
-
     def at_each_broker(self, ask: Callable[[int, Connection], list[Answer]]) -> list[Answer]:
         """Call `ask` for each broker, with its id."""
         found: list[Answer] = []

@@ -25,6 +25,7 @@ def test_the_status_for_scripts_has_everything(mainstem: Mainstem) -> None:
     assert found["followers"][0]["lag"] == 0
     assert found["features"]["metadata.version"] == 30
     assert found["offline"] == found["under_replicated"] == []
+    assert [directory["is_lost"] for directory in found["directories"]] == [False]
 
 
 def test_partitions_that_lack_copies_are_listed(mainstem: Mainstem) -> None:

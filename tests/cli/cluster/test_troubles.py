@@ -1,6 +1,6 @@
 """What `mainstem cluster status` says is wrong with a cluster, and what to do about it."""
 
-from mainstem.cli.cluster.status import ClusterStatus, Follower, Node
+from mainstem.cli.cluster.status import ClusterStatus, Follower, LogDirectory, Node
 from mainstem.cli.cluster.troubles import troubles
 from mainstem.cli.clusters.partition_health import PartitionHealth
 
@@ -88,3 +88,54 @@ def test_a_level_that_could_be_raised_is_named() -> None:
     assert "all brokers support metadata.version 30, the cluster still runs at 29" in line
     mixed = status(features={"metadata.version": 29}, nodes=[node(1), node(2, level=29)])
     assert said(mixed) == []
+
+
+def test_a_voter_whose_disk_was_replaced_is_silent_though_its_node_is_up() -> None:
+    followers = [Follower(number, "voter", 100, 0, 0, 0, f"disk{number}") for number in (1, 2)]
+    followers += [
+        Follower(3, "voter", 90, 10, 9_000, 9_000, "old", "silent"),
+        Follower(3, "observer", 100, 0, 0, 0, "new"),
+    ]
+    assert said(status(followers=followers)) == [
+        "node 3 of the quorum's 3 voters is silent: one more loss stops the quorum -> node 3 has a new "
+        "directory: `kafka-metadata-quorum remove-controller --controller-id 3 --controller-directory-id "
+        "old`, then add-controller there"
+    ]
+
+
+def test_a_quorum_without_a_leader_is_told_with_who_is_missing() -> None:
+    lost = status(
+        leader=-1, followers=[], nodes=[node(1), node(2, "does not answer"), node(3, "does not answer")]
+    )
+    assert said(lost) == [
+        "nobody leads the quorum: 1 of 3 nodes answers -> start nodes 2, 3, and look at the log there; "
+        "controllers that are no brokers may be missing as well"
+    ]
+    assert "3 of 3 nodes answer -> start the controllers" in said(status(leader=-1, followers=[]))[0]
+    (line,) = said(status(leader=-1, followers=[], quorum_refusal="not for you"))
+    assert line.startswith("the quorum cannot be seen: not for you -> ask for the right")
+
+
+def test_a_node_that_hangs_is_told() -> None:
+    assert said(status(nodes=[node(1), node(2), node(3, "does not answer")])) == [
+        "node 3 does not answer -> see that node 3 can be reached from here; stop and start again what hangs"
+    ]
+
+
+def test_disks_that_are_full_or_gone_are_told() -> None:
+    whole, mib = 1 << 40, 1 << 20
+    found = said(
+        status(
+            directories=[
+                LogDirectory(1, "/a", False, whole, 63 * mib),
+                LogDirectory(1, "/b", False, whole, 65 * mib),
+                LogDirectory(2, "/c", True, -1, -1),
+                LogDirectory(3, "/d", False, -1, -1),
+                LogDirectory(3, "/e", False, 20 * mib, mib),
+            ]
+        )
+    )
+    assert [line.partition(" -> ")[0] for line in found] == [
+        "no room left on node 1: 63.0 MiB in /a",
+        "node 2 has lost log directory /c",
+    ]

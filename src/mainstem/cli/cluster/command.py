@@ -16,7 +16,7 @@ import typer
 from mainstem.cli.clusters.advice import advise
 from mainstem.cli.clusters.existing import existing_topic, no_such_partition
 from mainstem.cli.clusters.target import Target, takes_target
-from mainstem.cli.errors import CommandError
+from mainstem.cli.errors import CommandError, report
 from mainstem.cli.output.rendering import examples, print_json
 from mainstem.cli.typed.options import Json
 from mainstem.protocol.errors import ErrorCode
@@ -64,22 +64,30 @@ def status(
 ) -> None:
     """Show nodes, quorum and partitions, and what to do about what is wrong."""
     from mainstem.cli.cluster.show import show
-    from mainstem.cli.cluster.status import as_json as status_json
     from mainstem.cli.cluster.status import collect
+    from mainstem.cli.cluster.status_json import as_json as status_json
+    from mainstem.wire import WireError
 
     with target.connect() as cluster:
-        while True:
+        if not watch:
             found = collect(cluster)
-            if as_json and watch:
-                print(json.dumps(status_json(found), ensure_ascii=False), flush=True)
-            elif as_json:
+            if as_json:
                 print_json(status_json(found))
             else:
-                if watch and sys.stdout.isatty():
-                    print("\033[H\033[2J", end="")
                 show(found)
-            if not watch:
-                return
+            return
+        while True:
+            try:
+                found = collect(cluster)
+            except WireError as error:  # it may be over the next time
+                report(advise(error))
+            else:
+                if as_json:
+                    print(json.dumps(status_json(found), ensure_ascii=False))
+                else:
+                    if sys.stdout.isatty():
+                        print("\033[H\033[2J", end="")
+                    show(found)
             sys.stdout.flush()
             time.sleep(interval)
 

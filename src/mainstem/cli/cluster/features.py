@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mainstem import __version__
 from mainstem.cli.cluster.status import METADATA_VERSION
+from mainstem.cli.clusters.each_broker import ask_each
 from mainstem.cli.errors import CommandError
 from mainstem.cli.output.rendering import print_table
+from mainstem.cli.streams import say
 from mainstem.cli.typed.pairs import parse_pairs
 from mainstem.cluster.releases import first_levels, release_level, release_name
 from mainstem.protocol.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from mainstem.wire import Cluster
+from mainstem.wire import Cluster, Connection
 
 
 def show_features(cluster: Cluster) -> None:
     """What every broker supports, and what is finalized."""
     ranges: dict[str, tuple[int, int]] = {}
     finalized: dict[str, int] = {}
-    for node_id in cluster.brokers():
-        answer: ApiVersionsResponse = cluster.at_broker(
-            node_id, lambda it: it.call(ApiVersionsRequest("m", "1"))
-        )
+    addresses = cluster.brokers()
+    answers = ask_each(cluster.options, addresses, _ask)
+    for answer in answers.values():
         for key in answer.supported_features:
             low, high = ranges.get(key.name, (key.min_version, key.max_version))
             ranges[key.name] = max(low, key.min_version), min(high, key.max_version)
@@ -30,6 +32,13 @@ def show_features(cluster: Cluster) -> None:
         for name, (low, high) in sorted(ranges.items())
     ]
     print_table(("feature", "supported from", "to", "finalized"), rows)
+    for node_id in sorted(addresses.keys() - answers.keys()):
+        say(f"mainstem: node {node_id} does not answer, and may support less")
+
+
+def _ask(_node_id: int, connection: Connection) -> ApiVersionsResponse:
+    answer: ApiVersionsResponse = connection.call(ApiVersionsRequest("mainstem", __version__))
+    return answer
 
 
 def wanted_levels(release: str | None, features: Sequence[str]) -> dict[str, int]:

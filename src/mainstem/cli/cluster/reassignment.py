@@ -18,6 +18,8 @@ _COLUMNS = ("topic", "partition", "from", "to")
 
 def move(cluster: Cluster, leaving: int | None, topics: Sequence[str], *, dry_run: bool) -> None:
     """Start the moves that empty the broker `leaving`, or without one even out all brokers; print them."""
+    # Without a controller nothing can be moved, and what a broker says of who lives may be old.
+    cluster.list_reassignments()
     found = existing_topics(cluster, topics) if topics else [*cluster.metadata().values()]
     before = {
         (topic.name, number): list(part.replicas)

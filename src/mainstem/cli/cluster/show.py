@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainstem.cli.cluster.status import METADATA_VERSION, ClusterStatus, Follower
+from mainstem.cli.cluster.status import METADATA_VERSION, NOBODY, ClusterStatus, Follower
 from mainstem.cli.cluster.troubles import troubles
 from mainstem.cli.command_name import typeable
 from mainstem.cli.output.rendering import print_table
@@ -27,17 +27,7 @@ def show(status: ClusterStatus) -> None:
     ]
     print_table(("node", "roles", "address", "rack", "up to", "state"), rows, title=title)
     print()
-    quorum = (
-        f"quorum: node {status.leader} leads in epoch {status.epoch}, committed to {status.high_watermark}"
-    )
-    print_table(
-        ("node", "role", "log end", "lag", "behind"),
-        [
-            (row.node_id, row.role, row.log_end_offset, row.lag, _behind(row, status))
-            for row in status.followers
-        ],
-        title=quorum,
-    )
+    _show_quorum(status)
     print()
     print(
         f"partitions: {status.partitions}, {len(status.offline)} offline, "
@@ -49,6 +39,19 @@ def show(status: ClusterStatus) -> None:
         print(f"  -> {typeable(trouble.what_to_do)}")
     if not found:
         print("all is well")
+
+
+def _show_quorum(status: ClusterStatus) -> None:
+    if status.leader == NOBODY:
+        print("quorum: not known")
+        return
+    title = (
+        f"quorum: node {status.leader} leads in epoch {status.epoch}, committed to {status.high_watermark}"
+    )
+    rows = [
+        (row.node_id, row.role, row.log_end_offset, row.lag, _behind(row, status)) for row in status.followers
+    ]
+    print_table(("node", "role", "log end", "lag", "behind"), rows, title=title)
 
 
 def _release(level: int) -> str:

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mainstem.cli.cluster.status import METADATA_VERSION, ClusterStatus
+from mainstem.cli.cluster.status import (
+    FENCED,
+    LAGGING,
+    METADATA_VERSION,
+    NO_ANSWER,
+    NOBODY,
+    SILENT,
+    UP,
+    ClusterStatus,
+    Follower,
+)
 from mainstem.cli.clusters.partition_health import PartitionHealth
+from mainstem.cli.output.units import size_text
 
 _NAMED_MAX = 3
+# Less than this, or than a twentieth of a small disk, is no room: the next segment fills it.
+_ROOM_MIN_BYTES = 64 * 1024 * 1024
+_ROOM_MIN_SHARE = 20
 
 
 class Trouble(NamedTuple):
@@ -22,6 +36,7 @@ def troubles(status: ClusterStatus) -> Iterator[Trouble]:
     """The worst first."""
     yield from _quorum(status)
     yield from _partitions(status)
+    yield from _disks(status)
     yield from _brokers(status)
     if status.elsewhere_led:
         yield Trouble(
@@ -33,29 +48,69 @@ def troubles(status: ClusterStatus) -> Iterator[Trouble]:
 
 
 def _quorum(status: ClusterStatus) -> Iterator[Trouble]:
+    if status.leader == NOBODY:
+        yield _no_leader(status)
     voters = [follower for follower in status.followers if follower.role == "voter"]
     states = {node.node_id: node.state for node in status.nodes}
-    ids = {follower.node_id for follower in voters}
     silent = [
-        node.node_id for node in status.nodes if node.node_id in ids and node.state in ("silent", "fenced")
+        voter for voter in voters if voter.state == SILENT or states.get(voter.node_id) in (SILENT, FENCED)
     ]
     if silent:
+        ids = sorted(voter.node_id for voter in silent)
         left = len(voters) - len(silent) - (len(voters) // 2 + 1)
         risk = (
             f"{_count(left, 'more loss', 'more losses')} can be borne"
             if left > 0
             else "one more loss stops the quorum"
         )
+        replaced = [voter for voter in silent if _has_new_directory(voter, status)]
+        gone = sorted({*ids} - {voter.node_id for voter in replaced})
+        steps = [f"start {_nodes_text(gone)}, and look at the log there"] if gone else []
+        steps += [
+            f"node {voter.node_id} has a new directory: `kafka-metadata-quorum remove-controller "
+            f"--controller-id {voter.node_id} --controller-directory-id {voter.directory_id}`, then "
+            "add-controller there"
+            for voter in replaced
+        ]
         yield Trouble(
-            f"{_nodes_text(silent)} of the quorum's {len(voters)} voters {_are(silent)} silent: {risk}",
-            f"start {_nodes_text(silent)}, and look at the log there",
+            f"{_nodes_text(ids)} of the quorum's {len(voters)} voters {_are(ids)} silent: {risk}",
+            "; ".join(steps),
         )
-    lagging = [node_id for node_id, state in states.items() if state == "lagging"]
+    lagging = [node_id for node_id, state in states.items() if state == LAGGING]
     if lagging:
         yield Trouble(
             f"{_nodes_text(lagging)} {_are(lagging)} behind with the cluster's metadata",
             "it catches up by itself; if not, look at its disk, its network and its log",
         )
+
+
+def _no_leader(status: ClusterStatus) -> Trouble:
+    """Who votes is not known either, so that all nodes are counted."""
+    if status.quorum_refusal is not None:
+        return Trouble(
+            f"the quorum cannot be seen: {status.quorum_refusal}",
+            "ask for the right to describe the cluster, or ask another broker with -b HOST:PORT",
+        )
+    missing = [node.node_id for node in status.nodes if node.state in (NO_ANSWER, FENCED)]
+    answering = len(status.nodes) - len(missing)
+    return Trouble(
+        f"nobody leads the quorum: {answering} of {_count(len(status.nodes), 'node')} "
+        f"{'answers' if answering == 1 else 'answer'}",
+        f"start {_nodes_text(missing)}, and look at the log there; controllers that are no brokers may be "
+        "missing as well"
+        if missing
+        else "start the controllers, and look at the log there",
+    )
+
+
+def _has_new_directory(voter: Follower, status: ClusterStatus) -> bool:
+    """Whether the node of this voter is there, but with a directory that does not vote."""
+    return any(
+        other.role == "observer"
+        and other.state == UP
+        and (other.node_id, other.directory_id != voter.directory_id) == (voter.node_id, True)
+        for other in status.followers
+    )
 
 
 def _partitions(status: ClusterStatus) -> Iterator[Trouble]:
@@ -84,12 +139,35 @@ def _partitions(status: ClusterStatus) -> Iterator[Trouble]:
 
 def _brokers(status: ClusterStatus) -> Iterator[Trouble]:
     voters = {follower.node_id for follower in status.followers if follower.role == "voter"}
-    fenced = [node.node_id for node in status.nodes if node.state == "fenced" and node.node_id not in voters]
+    fenced = [node.node_id for node in status.nodes if node.state == FENCED and node.node_id not in voters]
     for node_id in fenced:
         yield Trouble(
             f"broker {node_id} is fenced: the controller does not hear it",
             f"start it; if it will never come back, `mainstem cluster unregister --id {node_id}`",
         )
+    hanging = [node.node_id for node in status.nodes if node.state == NO_ANSWER]
+    if hanging and (status.leader != NOBODY or status.quorum_refusal is not None):
+        yield Trouble(
+            f"{_nodes_text(hanging)} {'do' if len(hanging) > 1 else 'does'} not answer",
+            f"see that {_nodes_text(hanging)} can be reached from here; stop and start again what hangs",
+        )
+
+
+def _disks(status: ClusterStatus) -> Iterator[Trouble]:
+    for it in status.directories:
+        room_min = min(_ROOM_MIN_BYTES, it.total_bytes // _ROOM_MIN_SHARE)
+        if it.is_lost:
+            yield Trouble(
+                f"node {it.node_id} has lost log directory {it.path}",
+                f"look at that disk and at the log of node {it.node_id}, and start it again; its copies then "
+                "come from other brokers",
+            )
+        elif 0 <= it.usable_bytes < room_min:
+            yield Trouble(
+                f"no room left on node {it.node_id}: {size_text(it.usable_bytes)} in {it.path}",
+                "make room on that disk, give topics less to keep with retention.ms or retention.bytes, or "
+                "move copies away with `mainstem cluster reassign`",
+            )
 
 
 def _versions(status: ClusterStatus) -> Iterator[Trouble]:

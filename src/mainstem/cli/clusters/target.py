@@ -11,6 +11,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,6 +73,18 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+def _awake_first(options: ClientOptions) -> ClientOptions:
+    """With several addresses, one that hangs is not to be waited for while another answers."""
+    from mainstem.cli.clusters.each_broker import ask_each
+
+    addresses = options.bootstrap_servers
+    if len(addresses) < 2:
+        return options
+    awake = ask_each(options, dict(enumerate(addresses)), lambda *_: True)
+    order = sorted(range(len(addresses)), key=lambda number: number not in awake)
+    return replace(options, bootstrap_servers=tuple(addresses[number] for number in order))
+
+
 class Target:
     """A cluster as the options name it."""
 
@@ -104,7 +117,7 @@ class Target:
         from mainstem.wire import Cluster, WireError
 
         try:
-            with Cluster(self.options, _Waiting()) as cluster:
+            with Cluster(_awake_first(self.options), _Waiting()) as cluster:
                 cluster.connect()
                 yield cluster
         except WireError as error:
