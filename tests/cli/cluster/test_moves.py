@@ -39,6 +39,32 @@ def test_a_new_broker_gets_its_share() -> None:
     assert sum(len(set(ids) - set(before[where])) for where, ids in moves.items()) == 6
 
 
+def firsts(before: Replicas, moves: Replicas) -> Counter[int]:
+    return Counter(ids[0] for ids in (before | moves).values())
+
+
+def test_a_new_broker_comes_first_as_often_as_the_others() -> None:
+    before: Replicas = {("t", number): [1 + number % 3, 1 + (number + 1) % 3] for number in range(24)}
+    moves = even_out(before, dict.fromkeys((1, 2, 3, 4)))
+    assert set(after(before, moves).values()) == {12}
+    assert set(firsts(before, moves).values()) == {6}
+    assert sum(len(set(ids) - set(before[where])) for where, ids in moves.items()) == 12
+
+
+def test_first_places_are_given_away_through_others() -> None:
+    """1 shares no partition with 3."""
+    held = [[1, 2], [1], [1], [1], [2, 3], [2], [2], [3], [3]]
+    before: Replicas = {("t", number): ids for number, ids in enumerate(held)}
+    moves = even_out(before, dict.fromkeys((1, 2, 3)))
+    assert moves == {("t", 0): [2, 1], ("t", 4): [3, 2]}
+    assert firsts(before, moves) == {1: 3, 2: 3, 3: 3}
+
+
+def test_brokers_that_do_not_live_stay_the_first() -> None:
+    before: Replicas = {("t", number): [9, 1, 2] for number in range(4)}
+    assert even_out(before, dict.fromkeys((1, 2))) == {}
+
+
 def test_what_is_even_stays() -> None:
     assert even_out({("t", 0): [1, 2], ("t", 1): [2, 1]}, {1: None, 2: None}) == {}
     assert even_out({}, {}) == {}
@@ -57,4 +83,8 @@ def test_every_plan_keeps_what_it_must(seed: int) -> None:
         for where, ids in moves.items():
             assert len(set(ids)) == len(ids) == len(before[where])
             assert ids != before[where]
+    led, evened = (firsts(before, moves) for moves in ({}, even_out(before, racks)))
+    assert max(evened.values()) - min(evened[broker] for broker in brokers) <= (
+        max(led.values()) - min(led[broker] for broker in brokers)
+    )
     assert after(before, drain(before, leaving, racks))[leaving] == 0

@@ -1,13 +1,14 @@
-"""Which copies go to which broker, so that a broker is emptied, or all hold about the same number.
+"""Which copies go to which broker, so that a broker is emptied, or all hold about the same number and are the
+first, which is the preferred leader, of about the same number.
 
-It moves as few copies as it can, keeps the order of those that stay (the first is the preferred leader), and
+It moves as few copies as it can, changes the order of those that stay only to even out who is the first, and
 keeps the copies of a partition on racks apart where there are enough of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mainstem.protocol.resources import TopicPartition
 
@@ -66,14 +67,76 @@ def drain(
 
 
 def even_out(replicas: Replicas, racks: Mapping[int, str | None]) -> dict[TopicPartition, list[int]]:
-    """Copies go from brokers that hold most to those that hold least, until they differ by one at most."""
+    """Copies go from brokers that hold most to those that hold least, until they differ by one at most; then
+    others of a partition's copies become the first, which moves no data.
+    """
     spread = _Spread(replicas, racks)
     order = sorted(replicas)
     while True:
         fullest = sorted(racks, key=lambda broker: (-spread.held[broker], broker))
         emptiest = fullest[-1] if fullest else None
         if emptiest is None or not _move_one(spread, order, fullest, emptiest):
+            _FirstPlaces(spread.replicas, racks).even_out()
             return _moved(replicas, spread)
+
+
+class _FirstPlaces:
+    """Who comes first in each partition. A broker with many gives one away through others if need be: 1 to
+    2 in one partition, 2 to 3 in another, and it is 3 that has one more. Where no such way is left, no order
+    of these copies is more even.
+    """
+
+    def __init__(self, replicas: dict[TopicPartition, list[int]], brokers: Iterable[int]) -> None:
+        self._replicas = replicas
+        self._first = dict.fromkeys(sorted(brokers), 0)
+        # By the first and another one of their brokers, the partitions that could be led by the other.
+        self._ways: dict[int, dict[int, dict[TopicPartition, None]]] = {
+            broker: {other: {} for other in self._first} for broker in self._first
+        }
+        for where in sorted(replicas):
+            self._count(where, 1)
+
+    def even_out(self) -> None:
+        while any(self._give_from(broker) for broker in sorted(self._first, key=self._fullest)):
+            pass
+
+    def _fullest(self, broker: int) -> tuple[int, int]:
+        return -self._first[broker], broker
+
+    def _give_from(self, giving: int) -> bool:
+        """Give away one first place, if somebody can be reached who has two less."""
+        came_from = {giving: giving}
+        reached = [giving]
+        for broker in reached:
+            if self._first[giving] - self._first[broker] >= 2:
+                while broker != giving:
+                    before = came_from[broker]
+                    self._put_first(next(iter(self._ways[before][broker])), broker)
+                    broker = before
+                return True
+            following = [other for other, ways in self._ways[broker].items() if ways]
+            reached += [other for other in following if other not in came_from]
+            came_from = dict.fromkeys(following, broker) | came_from
+        return False
+
+    def _put_first(self, where: TopicPartition, broker: int) -> None:
+        self._count(where, -1)
+        ids = self._replicas[where]
+        ids.remove(broker)
+        ids.insert(0, broker)
+        self._count(where, 1)
+
+    def _count(self, where: TopicPartition, change: int) -> None:
+        """Brokers that do not live keep what they have."""
+        first, *others = self._replicas[where]
+        if first not in self._first:
+            return
+        self._first[first] += change
+        for other in others:
+            if other in self._first and change > 0:
+                self._ways[first][other][where] = None
+            elif other in self._first:
+                del self._ways[first][other][where]
 
 
 def _move_one(spread: _Spread, order: list[TopicPartition], fullest: list[int], coming: int) -> bool:
