@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mainstem.protocol.uuids import random_uuid, uuid_to_text
 _META_PROPERTIES = "meta.properties"
 _VERSION = 1
 _LOCK_WAIT_S = 10.0
+_LOCK_SAY_S = 1.0
 _LOCK_PAUSE_S = 0.05
 
 
@@ -70,15 +72,17 @@ class ClusterDirectory:
         """What the node says."""
         return self.path / f"node-{node_id}.log"
 
-    def open(self, nodes: int | None) -> int:
-        """Lock the directory and read what it remembers; returns the number of nodes that it will have."""
+    def open(self, nodes: int | None, on_waiting: Callable[[], None] | None = None) -> int:
+        """Lock the directory and read what it remembers; returns the number of nodes that it will have.
+        `on_waiting` is told once when somebody else holds the lock for long.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _META_PROPERTIES).exists():
             raise ClusterDirectoryError(
                 f"{self.path} holds the data of a single broker; "
                 "give a cluster a directory of its own with --data"
             )
-        self._take_lock()
+        self._take_lock(on_waiting)
         try:
             return self._count(nodes)
         except BaseException:
@@ -201,18 +205,22 @@ class ClusterDirectory:
                 f"{path} cannot be understood ({error}); restore it from a copy"
             ) from None
 
-    def _take_lock(self) -> None:
+    def _take_lock(self, on_waiting: Callable[[], None] | None) -> None:
         """Nodes of a supervisor that was killed still end in order: wait for them."""
         self._lock = os.open(self.path / ".cluster.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        deadline = time.monotonic() + _LOCK_WAIT_S
+        began = time.monotonic()
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                waited_s = time.monotonic() - began
+                if waited_s > _LOCK_WAIT_S:
                     self.close()
                     raise ClusterDirectoryError(
                         f"the cluster in {self.path} is running already; stop it, or choose another --data"
                     ) from None
+                if on_waiting is not None and waited_s > _LOCK_SAY_S:
+                    on_waiting()
+                    on_waiting = None
                 time.sleep(_LOCK_PAUSE_S)

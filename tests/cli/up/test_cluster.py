@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mainstem.cli.errors import CommandError
+from mainstem.cli.up.cluster import _given_settings
+from mainstem.cli.up.options import UpOptions
+from mainstem.local_cluster.directory import ClusterDirectory
 from mainstem.local_cluster.ports import free_ports
 from mainstem.testing import Broker, Cluster
 from tests.cli.up.test_up import refused
@@ -41,14 +45,15 @@ class Up:
         change = CHANGE.fullmatch(line)
         assert change, line
         node, state, remark = int(change[1]), change[2], change[3] or ""
-        if state == "starting":
+        if state == "starting" and not remark.startswith("not up after "):
             self.pids[node] = int(remark.rpartition(" ")[2])
         return node, state, remark
 
     def read_to_ready(self) -> list[tuple[int, str]]:
         changes = []
         while change := self.read():
-            changes.append(change[:2])
+            if not change[2].startswith("not up after "):
+                changes.append(change[:2])
         return changes
 
     def read_to(self, node: int, state: str) -> str:
@@ -151,13 +156,78 @@ def test_what_it_cannot_do_is_said_with_a_next_step(tmp_path: Path) -> None:
     assert "holds a cluster" in refused("--data", str(tmp_path / "several"))
 
 
+def test_settings_are_checked_before_any_node_starts(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "cluster"))
+    assert "did you mean num.partitions?" in refused("--nodes", "3", *data, "--set", "num.partitons=1")
+    assert "num.partitions" in refused("--nodes", "3", *data, "--set", "num.partitions=0")
+    assert not (tmp_path / "cluster").exists()
+    with pytest.raises(CommandError, match="there is no such setting"):
+        _given_settings(UpOptions(nodes="3", set=["foo.bar=1"]))
+
+
+def test_what_deserves_a_warning_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "server.properties"
+    settings.write_text("no.such.thing=1\nnum.partitions=3\n")
+    found = _given_settings(UpOptions(nodes="3", config=str(settings), set=["num.partitions=4"]))
+    assert found == {"no.such.thing": "1", "num.partitions": "4"}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("mainstem: ")
+    assert "no.such.thing" in line
+
+
 def test_nodes_that_all_refuse_to_start_end_it_with_their_reason(tmp_path: Path) -> None:
-    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path), "--set", "num.partitions=0") as running:
-        while (change := running.read()) and change[1] != "stopped":
-            pass
-        assert change is not None
-        assert "num.partitions" in change[2]
-        assert running.process.wait(30) == 1
+    for node in (1, 2):
+        (tmp_path / f"node-{node}").write_text("")
+    options = ("--nodes", "2", "--port", "0", "--data", str(tmp_path))
+    done = subprocess.run([*UP, *options], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "starts again" not in done.stdout
+    assert re.fullmatch(
+        rf"mainstem: node (\d) cannot start, nor can the others: .*{tmp_path}/node-\1.*\n  -> .+\n",
+        done.stderr,
+    ), done.stderr
+
+
+def test_a_directory_that_cannot_be_used_has_a_next_step(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = refused("--nodes", "3", "--data", str(tmp_path / "file" / "data"))
+    assert f"cannot use {tmp_path}/file" in said
+    assert "  -> check that directory" in said
+
+
+def test_of_a_node_that_does_not_come_up_it_is_told_why(tmp_path: Path) -> None:
+    with up("--nodes", "3", "--port", "0", "--data", str(tmp_path)) as running:
+        for _ in range(3):
+            running.read()
+        waiting = {node: pid for node, pid in running.pids.items() if node > 1}
+        try:
+            for pid in waiting.values():
+                os.kill(pid, signal.SIGSTOP)
+            remarks: dict[int, tuple[str, str]] = {}
+            while len(remarks) < 3:
+                change = running.read()
+                assert change is not None
+                remarks[change[0]] = change[1:]
+            assert {state for state, _ in remarks.values()} == {"starting"}
+            assert all(remark.startswith("not up after ") for _, remark in remarks.values())
+        finally:
+            for pid in waiting.values():
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_waiting_for_nodes_that_still_run_is_said(tmp_path: Path) -> None:
+    directory = ClusterDirectory(tmp_path)
+    directory.open(1)
+    second = subprocess.Popen(
+        [*UP, "--nodes", "1", "--port", "0", "--data", str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    assert second.stderr is not None
+    assert second.stderr.readline() == (
+        f"mainstem: nodes in {tmp_path} are still running; waiting a moment for their end\n"
+    )
+    second.kill()
+    second.communicate()
+    directory.close()
 
 
 @pytest.mark.parametrize("nodes", ["auto"])

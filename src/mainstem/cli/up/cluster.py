@@ -18,13 +18,20 @@ from pathlib import Path
 from mainstem import __version__
 from mainstem.cli.command_name import command_name
 from mainstem.cli.errors import CommandError, in_two_lines
-from mainstem.cli.streams import OutputLostError, abandon_output
+from mainstem.cli.streams import OutputLostError, abandon_output, say
 from mainstem.cli.up.banner import in_bold, row, with_tilde
 from mainstem.cli.up.options import UpOptions
-from mainstem.cli.up.settings import DEFAULT_HOST, DEFAULT_PORT, METRICS_PORT, default_data_dir
+from mainstem.cli.up.settings import (
+    CHECK_DIRECTORY,
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    METRICS_PORT,
+    default_data_dir,
+    set_settings,
+    where_to_look,
+)
 from mainstem.cli.up.supervisor import Member, State, Supervisor
-from mainstem.config.definition import ConfigError
-from mainstem.config.properties import load_properties
+from mainstem.config import ConfigError, load_properties, resolve
 from mainstem.local_cluster.directory import ClusterDirectory, ClusterDirectoryError
 from mainstem.local_cluster.ports import NoFreePortError
 from mainstem.local_cluster.settings import PLACED, Plan
@@ -41,7 +48,9 @@ def run_cluster(options: UpOptions) -> int:
     except (ClusterDirectoryError, NoFreePortError) as error:
         raise in_two_lines(str(error)) from None
     except OSError as error:
-        raise CommandError(f"cannot use {error.filename or path}: {error.strerror or error}") from None
+        raise CommandError(
+            f"cannot use {error.filename or path}: {error.strerror or error}", CHECK_DIRECTORY
+        ) from None
     except KeyboardInterrupt:
         return 130
     finally:
@@ -52,7 +61,7 @@ def run_cluster(options: UpOptions) -> int:
 
 def _run(options: UpOptions, directory: ClusterDirectory) -> int:
     given = _given_settings(options)
-    nodes = directory.open(_count(options)) or _cores()
+    nodes = directory.open(_count(options), lambda: _say_waiting(directory)) or _cores()
     first_port = DEFAULT_PORT if options.port is None else options.port
     if first_port + nodes - 1 > 65535:
         raise CommandError(
@@ -71,7 +80,18 @@ def _run(options: UpOptions, directory: ClusterDirectory) -> int:
         on_all_up=show.all_up,
     )
     show.begin()
-    return supervisor.run(sys.stdin.fileno() if options.owner_pipe else None)
+    code = supervisor.run(sys.stdin.fileno() if options.owner_pipe else None)
+    if supervisor.refusal is not None:
+        node_id, (message, hint) = supervisor.refusal
+        others = ", nor can the others" if nodes > 1 else ""
+        raise CommandError(
+            f"node {node_id} cannot start{others}: {message}", hint or f"look at {directory.log(node_id)}"
+        )
+    return code
+
+
+def _say_waiting(directory: ClusterDirectory) -> None:
+    say(f"mainstem: nodes in {directory.path} are still running; waiting a moment for their end")
 
 
 def _default_directory() -> Path:
@@ -90,14 +110,23 @@ def _cores() -> int:
 
 
 def _given_settings(options: UpOptions) -> dict[str, str]:
-    """What the file and --set say to all nodes."""
+    """What the file and --set say to all nodes, checked as the nodes would, before any of them starts."""
+    from_set = set_settings(options)
     try:
-        given = load_properties(Path(options.config)) if options.config else {}
+        from_file = load_properties(Path(options.config)) if options.config else {}
+        _refuse_placed(from_file | from_set)
+        place = Plan(
+            options.host or DEFAULT_HOST, "", {1: DEFAULT_PORT}, {1: DEFAULT_PORT + 1}, {1: "node-1"}
+        )
+        _, warnings = resolve(from_file, from_set, place.settings(1))
     except ConfigError as error:
-        raise in_two_lines(str(error), "check the file that --config names") from None
-    for item in options.set:
-        name, _, value = item.partition("=")
-        given[name.strip()] = value.strip()
+        raise in_two_lines(str(error), where_to_look(error)) from None
+    for warning in warnings:
+        say(f"mainstem: {warning}")
+    return from_file | from_set
+
+
+def _refuse_placed(given: dict[str, str]) -> None:
     for name in given:
         if name in PLACED:
             raise CommandError(
@@ -105,7 +134,6 @@ def _given_settings(options: UpOptions) -> dict[str, str]:
                 "leave it out, or start each node with a --config file of its own (docs/cluster.md)",
                 exit_code=2,
             )
-    return given
 
 
 def _members(

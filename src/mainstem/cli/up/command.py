@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 # As long as a service manager waits for a broker with many logs.
 ORPHAN_STOP_S = 30.0
-CHECK_DIRECTORY = "check that directory, or choose another one with --data"
 
 logger = logging.getLogger("mainstem.up")
 
@@ -69,7 +68,7 @@ def run(options: UpOptions) -> int:
 def _serve(options: UpOptions, data_dir: Path | None) -> int:
     from mainstem.broker import server
     from mainstem.broker.errors import StartupError
-    from mainstem.cli.up.settings import configure
+    from mainstem.cli.up.settings import CHECK_DIRECTORY, configure
 
     config, warnings = configure(options, data_dir)
     _refuse_cluster_directories(config)
@@ -124,6 +123,7 @@ def _format(config: BrokerConfig, cluster_id: str) -> None:
     from mainstem.broker.metadata.formatting import FormatError, Formatting, format_directories
     from mainstem.broker.metadata.metadata_directory import metadata_directory
     from mainstem.cli.storage.settings import directories
+    from mainstem.cli.up.settings import CHECK_DIRECTORY
     from mainstem.cluster.releases import first_levels
     from mainstem.protocol.uuids import random_uuid
     from mainstem.storage.files.real_files import RealFiles

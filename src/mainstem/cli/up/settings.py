@@ -16,6 +16,7 @@ from mainstem.config import BrokerConfig, ConfigError, load_properties, resolve
 
 DEFAULT_HOST = "localhost"
 DEFAULT_PORT = 9092
+CHECK_DIRECTORY = "check that directory, or choose another one with --data"
 METRICS_PORT = "mainstem.metrics.port"
 DATA_SETTINGS = ("log.dirs", "log.dir")
 
@@ -36,7 +37,7 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
     """Resolve the configuration of one start; `data_dir` wins over every file. Returns warnings beside it."""
     try:
         from_file = load_properties(Path(options.config)) if options.config else {}
-        from_set = _set_settings(options)
+        from_set = set_settings(options)
         defaults: Settings = {}
         _apply_listener(options, from_file, from_set, defaults)
         _apply_data_dir(data_dir, from_file, from_set, defaults)
@@ -44,16 +45,18 @@ def configure(options: UpOptions, data_dir: Path | None) -> tuple[BrokerConfig, 
             from_set[METRICS_PORT] = str(options.metrics_port)
         return resolve(from_file, from_set, defaults)
     except ConfigError as error:
-        raise in_two_lines(str(error), _where_to_look(error)) from None
+        raise in_two_lines(str(error), where_to_look(error)) from None
 
 
-def _where_to_look(error: ConfigError) -> str:
+def where_to_look(error: ConfigError) -> str:
+    """What to do about a setting that was refused."""
     if error.setting is None:
         return "check the file that --config names"
     return "docs/configuration.md lists every setting with its default and its range"
 
 
-def _set_settings(options: UpOptions) -> Settings:
+def set_settings(options: UpOptions) -> Settings:
+    """What --set says."""
     settings: Settings = {}
     for item in options.set:
         name, _, value = item.partition("=")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
 
+from mainstem.cli.up.node_log import LastWords, last_warning, last_words, open_log
 from mainstem.local_cluster.node_process import NodeProcess
 
 STOP_S = 4.5
@@ -25,8 +25,8 @@ _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 1.0, 30.0
 # Who has been up for this long starts again at once, and its failures before are forgotten.
 _STEADY_S = 10.0
 _KILLED_WAIT_S = 0.05
-_LOG_TAIL_BYTES = 4096
-_LOG_BYTES_MAX = 16 * 1024 * 1024
+# Who has been starting for this long is to say why.
+_SLOW_S = 5.0
 
 
 class State(StrEnum):
@@ -55,6 +55,9 @@ class _Node:
         self.has_been_up = False
         self.refuses = False
         self.began = 0.0
+        # Where its log ended then, and when to ask why it is not up.
+        self.log_begin = 0
+        self.remark_at: float | None = None
         self.failures = 0
         self.start_at: float | None = 0.0
 
@@ -90,6 +93,8 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._stop_signals = 0
         self._exit_code = 0
+        # Of the node that was the last to refuse, where none of them can start.
+        self.refusal: tuple[int, LastWords] | None = None
 
     def run(self, owner: int | None = None) -> int:
         """Run until a signal, until `owner` (a pipe) is closed, or until no node is left; the exit code."""
@@ -106,8 +111,9 @@ class Supervisor:
         try:
             while not self._stop_signals and self._something_to_do():
                 self._start_due()
-                self._wait(self._seconds_to_next_start())
+                self._wait(self._seconds_to_next_step())
                 self._look_at_ended()
+                self._look_at_slow()
             return self._exit_code
         finally:
             self._stop_all()
@@ -137,10 +143,12 @@ class Supervisor:
     def _start(self, node: _Node, now: float) -> None:
         member = node.member
         options = [*member.options, *(() if node.has_been_up else member.format_options)]
-        with _open_log(member.log) as log:
+        with open_log(member.log) as log:
+            node.log_begin = log.tell()
             node.process = NodeProcess(options, log.fileno(), keep_open=[self._lock_fd])
         process = node.process
         node.state, node.began, node.start_at = State.STARTING, now, None
+        node.remark_at = now + _SLOW_S
         self._selector.register(process.output, selectors.EVENT_READ, lambda: self._read(node))
         again = "again, " if node.has_been_up or node.failures else ""
         self._tell(member.node_id, State.STARTING, f"{again}process {process.pid}")
@@ -152,7 +160,7 @@ class Supervisor:
             self._selector.unregister(process.output)  # what it says next is its exit code
         elif process.ready and node.state is State.STARTING:
             took_s = time.monotonic() - node.began
-            node.state, node.began = State.UP, time.monotonic()
+            node.state, node.began, node.remark_at = State.UP, time.monotonic(), None
             node.has_been_up = True
             self._on_up(node.member.node_id)
             self._tell(node.member.node_id, State.UP, f"after {took_s:.1f} s")
@@ -165,6 +173,16 @@ class Supervisor:
             if node.process is not None and not node.process.running:
                 self._note_end(node)
 
+    def _look_at_slow(self) -> None:
+        now = time.monotonic()
+        for node in self._nodes:
+            if node.remark_at is not None and node.remark_at <= now:
+                node.remark_at = None
+                why = last_warning(node.member.log, node.log_begin) or f"see {node.member.log}"
+                self._tell(
+                    node.member.node_id, State.STARTING, f"not up after {now - node.began:.0f} s: {why}"
+                )
+
     def _note_end(self, node: _Node) -> None:
         code = self._release(node)
         reason = _reason(code, node.member.log)
@@ -174,20 +192,23 @@ class Supervisor:
             # None of them can start at all, and each said why: to try again would not help.
             self._tell(node.member.node_id, State.STOPPED, reason)
             self._exit_code, self._stop_signals = 1, 1
+            self.refusal = node.member.node_id, last_words(node.member.log)
         elif not self._restart:
             self._tell(node.member.node_id, State.STOPPED, reason)
             self._exit_code = 1
         else:
             pause_s = node.next_pause_s(now)
             node.start_at = now + pause_s
-            when = f"starts again in {pause_s:.0f} s" if pause_s else "starts again now"
-            self._tell(node.member.node_id, State.STOPPED, f"{reason}; {when}")
+            when = f"; starts again in {pause_s:.0f} s" if pause_s else "; starts again now"
+            if node.refuses and not any(other.has_been_up for other in self._nodes):
+                when = ""  # it does not, if the others refuse as well
+            self._tell(node.member.node_id, State.STOPPED, f"{reason}{when}")
         node.state = State.STOPPED
 
     def _release(self, node: _Node) -> int:
         process = node.process
         assert process is not None
-        node.process = None
+        node.process = node.remark_at = None
         if process.output in self._selector.get_map():
             self._selector.unregister(process.output)
         code = process.exit_code
@@ -195,8 +216,8 @@ class Supervisor:
         process.close()
         return code
 
-    def _seconds_to_next_start(self) -> float | None:
-        times = [node.start_at for node in self._nodes if node.start_at is not None]
+    def _seconds_to_next_step(self) -> float | None:
+        times = [at for node in self._nodes for at in (node.start_at, node.remark_at) if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _wait(self, timeout_s: float | None) -> None:
@@ -234,24 +255,8 @@ def _reason(code: int, log: Path) -> str:
         return _IN_ORDER
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
-    return f"exit code {code}{_last_words(log)}"
-
-
-def _last_words(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL_BYTES))
-        lines = file.read().decode(errors="replace").splitlines()
-    said = [line for line in lines if line.startswith("mainstem: ")]
-    if said:
-        return ": " + said[-1].removeprefix("mainstem: ")
-    return f": {lines[-1].strip()}" if lines else ""
-
-
-def _open_log(path: Path) -> BinaryIO:
-    """Append to it; one that has grown large makes room and is kept once."""
-    if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
-        path.replace(path.with_name(f"{path.name}.1"))
-    return path.open("ab")
+    said = last_words(log).message
+    return f"exit code {code}: {said}" if said else f"exit code {code}"
 
 
 def _drain(end: socket.socket) -> None:
