@@ -1,5 +1,6 @@
 """What a cluster's directory remembers, and when it refuses."""
 
+import json
 import os
 import shutil
 import socket
@@ -102,10 +103,58 @@ def test_a_start_that_was_cut_off_goes_on(tmp_path: Path) -> None:
     again.close()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"cluster.id": "x", "nodes": "many"}'])
+SOUND = {
+    "version": 1,
+    "cluster.id": "x",
+    "nodes": 3,
+    "controller.ports": {"1": 9, "2": 8, "3": 7},
+    "formatted": [1],
+}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "\xff"])
 def test_a_damaged_memory_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "cluster.json").write_text(text)
-    with pytest.raises(ClusterDirectoryError, match="cannot be understood"):
+    (tmp_path / "cluster.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(
+        ClusterDirectoryError, match=r"cannot be understood .*; restore it from a copy, or start"
+    ):
+        ClusterDirectory(tmp_path).open(3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("version", 2),
+        ("version", None),
+        ("cluster.id", ""),
+        ("cluster.id", 7),
+        ("nodes", "3"),
+        ("nodes", True),
+        ("nodes", 0),
+        ("nodes", 3.0),
+        ("controller.ports", []),
+        ("controller.ports", {}),
+        ("controller.ports", {"one": 9}),
+        ("controller.ports", {"0": 9}),
+        ("controller.ports", {"1": 70000}),
+        ("formatted", 1),
+        ("formatted", ["1"]),
+        ("formatted", [0]),
+    ],
+)
+def test_each_thing_that_it_remembers_is_looked_at(tmp_path: Path, name: str, value: object) -> None:
+    (tmp_path / "cluster.json").write_text(json.dumps(SOUND | {name: value}))
+    with pytest.raises(ClusterDirectoryError, match=f"cannot be understood .its {name} "):
+        ClusterDirectory(tmp_path).open(3)
+
+
+def test_a_memory_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    start(tmp_path, 3).close()
+    (tmp_path / "cluster.json").write_text(json.dumps(SOUND))
+    (tmp_path / "node-2" / "meta.properties").write_text("version=1\ncluster.id=y\nnode.id=2\n")
+    with pytest.raises(
+        ClusterDirectoryError, match=r"is of cluster x, and .*node-2 holds data of y; restore"
+    ):
         ClusterDirectory(tmp_path).open(3)
 
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from mainstem.config import ConfigError, load_properties
 from mainstem.local_cluster.names import FILE_NAME
 from mainstem.local_cluster.ports import free_ports, is_free
 from mainstem.local_cluster.settings import Plan, properties_text, voters_of
@@ -23,6 +23,8 @@ from mainstem.protocol.uuids import random_uuid, uuid_to_text
 
 _META_PROPERTIES = "meta.properties"
 _VERSION = 1
+_NODES_MAX, _PORT_MAX = 1000, 65535
+_RESTORE = "restore it from a copy, or start the nodes from their own .properties files"
 _LOCK_WAIT_S = 10.0
 _LOCK_SAY_S = 1.0
 _LOCK_PAUSE_S = 0.05
@@ -185,13 +187,7 @@ class ClusterDirectory:
     def _read(self) -> Remembered | None:
         path = self.path / FILE_NAME
         try:
-            found: Any = json.loads(path.read_text())
-            return Remembered(
-                found["cluster.id"],
-                int(found["nodes"]),
-                {int(voter): int(port) for voter, port in found["controller.ports"].items()},
-                [int(node) for node in found["formatted"]],
-            )
+            known = _remembered(json.loads(path.read_text()))
         except FileNotFoundError:
             strays = sorted(self.path.glob(f"node-*/{_META_PROPERTIES}"))
             if strays:
@@ -200,10 +196,16 @@ class ClusterDirectory:
                     "restore the file, or start the nodes from their own .properties files"
                 ) from None
             return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ClusterDirectoryError(
-                f"{path} cannot be understood ({error}); restore it from a copy"
-            ) from None
+        except ValueError as error:
+            raise ClusterDirectoryError(f"{path} cannot be understood ({error}); {_RESTORE}") from None
+        for meta in sorted(self.path.glob(f"node-*/{_META_PROPERTIES}")):
+            cluster_id = _cluster_id_of(meta)
+            if cluster_id not in (None, known.cluster_id):
+                raise ClusterDirectoryError(
+                    f"{path} is of cluster {known.cluster_id}, and {meta.parent} holds data of {cluster_id}; "
+                    f"{_RESTORE}"
+                )
+        return known
 
     def _take_lock(self, on_waiting: Callable[[], None] | None) -> None:
         """Nodes of a supervisor that was killed still end in order: wait for them."""
@@ -224,3 +226,44 @@ class ClusterDirectory:
                     on_waiting()
                     on_waiting = None
                 time.sleep(_LOCK_PAUSE_S)
+
+
+def _remembered(found: object) -> Remembered:
+    """What the file holds; ValueError for what was not written here."""
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    version = found.get("version")
+    if version != _VERSION:
+        raise ValueError(f"its version is {version!r}, not {_VERSION}")
+    cluster_id = found.get("cluster.id")
+    if not isinstance(cluster_id, str) or not cluster_id or cluster_id != cluster_id.strip():
+        raise ValueError(f"its cluster.id is {cluster_id!r}")
+    ports = found.get("controller.ports")
+    if not isinstance(ports, dict) or not ports or not all(node.isdecimal() for node in ports):
+        raise ValueError(f"its controller.ports are {ports!r}")
+    formatted = found.get("formatted")
+    if not isinstance(formatted, list):
+        raise ValueError(f"its formatted is {formatted!r}")
+    return Remembered(
+        cluster_id,
+        _number("nodes", found.get("nodes"), _NODES_MAX),
+        {
+            _number("controller.ports", int(node), _NODES_MAX): _number("controller.ports", port, _PORT_MAX)
+            for node, port in ports.items()
+        },
+        [_number("formatted", node, _NODES_MAX) for node in formatted],
+    )
+
+
+def _number(name: str, found: object, highest: int) -> int:
+    if type(found) is not int or not 1 <= found <= highest:
+        raise ValueError(f"its {name} has {found!r}, not a number from 1 to {highest}")
+    return found
+
+
+def _cluster_id_of(meta: Path) -> str | None:
+    """None where the node has to say itself what is wrong with the file."""
+    try:
+        return load_properties(meta).get("cluster.id")
+    except ConfigError:
+        return None
