@@ -1,6 +1,7 @@
 """`Cluster()`: several nodes for the length of a block."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -73,6 +74,32 @@ def test_a_given_directory_stays(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "node-1" / "meta.properties").exists()
     with Cluster(1, data_dir=tmp_path / "data") as cluster:
         assert cluster.running == [1]
+
+
+def test_a_lost_disk_is_replaced_on_purpose_only() -> None:
+    with Cluster(3) as cluster:
+        cluster.kill(3)
+        shutil.rmtree(cluster.data_dir(3))
+        with pytest.raises(BrokerError, match=r"it is gone; .* use start\(3, format_data=True\)"):
+            cluster.start(3)
+        with pytest.raises(BrokerError, match="it is gone"):
+            cluster.begin_start(3)
+        assert cluster.running == [1, 2]
+        cluster.start(3, format_data=True)
+        assert cluster.running == [1, 2, 3]
+
+
+def test_a_start_that_fails_ends_that_node_alone() -> None:
+    with Cluster(2) as cluster:
+        cluster.stop(2)
+        meta = cluster.data_dir(2) / "meta.properties"
+        kept = meta.read_text()
+        meta.write_text(kept.replace("node.id=2", "node.id=7"))
+        with pytest.raises(BrokerError, match="node 2 ended at once with exit code 1"):
+            cluster.start(2)
+        assert cluster.running == [1]
+        meta.write_text(kept)
+        assert cluster.start(2).running == [1, 2]
 
 
 def test_a_refused_start_tells_why_and_leaves_nothing() -> None:

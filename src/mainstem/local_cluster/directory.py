@@ -142,8 +142,8 @@ class ClusterDirectory:
         """The nodes that are new here. Raises when one has lost its data."""
         known = self._remembered
         assert known is not None
-        missing = [node for node in range(1, known.nodes + 1) if not self._is_formatted(node)]
-        lost = [node for node in missing if node in known.formatted]
+        missing = [node for node in range(1, known.nodes + 1) if not self.is_formatted(node)]
+        lost = [node for node in missing if self.has_lost_data(node)]
         if lost:
             raise ClusterDirectoryError(
                 f"node {lost[0]} had data in {self.data(lost[0])}, and it is gone. If its disk is lost, "
@@ -151,6 +151,14 @@ class ClusterDirectory:
                 f"mainstem storage format --cluster-id {known.cluster_id} --config {self.properties(lost[0])}"
             )
         return missing
+
+    def is_formatted(self, node_id: int) -> bool:
+        return (self.data(node_id) / _META_PROPERTIES).exists()
+
+    def has_lost_data(self, node_id: int) -> bool:
+        """Whether the node has been up, and what it promised then is gone."""
+        assert self._remembered is not None
+        return node_id in self._remembered.formatted and not self.is_formatted(node_id)
 
     def has_been_up(self, node_id: int) -> None:
         """From now on this node's data may be missed."""
@@ -180,9 +188,6 @@ class ClusterDirectory:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(self.path / FILE_NAME)
-
-    def _is_formatted(self, node_id: int) -> bool:
-        return (self.data(node_id) / _META_PROPERTIES).exists()
 
     def _read(self) -> Remembered | None:
         path = self.path / FILE_NAME

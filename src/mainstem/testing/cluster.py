@@ -55,7 +55,6 @@ class Cluster:
         self._temporary: Path | None = None
         self._directory: ClusterDirectory | None = None
         self._plan: Plan | None = None
-        self._new: list[int] = []
         self._processes: dict[int, NodeProcess] = {}
         self._paused: set[int] = set()
 
@@ -102,16 +101,16 @@ class Cluster:
 
     def start_all(self) -> Self:
         """Start every node that does not run; returns when all are ready for clients."""
-        self._prepare()
         return self._start([node for node in self.node_ids if node not in self._processes])
 
-    def start(self, node: int) -> Self:
-        """Start one node again; returns when it is ready for clients."""
+    def start(self, node: int, *, format_data: bool = False) -> Self:
+        """Start one node again; returns when it is ready for clients. One whose data is gone is refused
+        unless `format_data` says that it is to begin with an empty disk.
+        """
         self._check(node)
         if node in self._processes:
             raise BrokerError(f"node {node} is running already")
-        self._prepare()
-        return self._start([node])
+        return self._start([node], format_data=format_data)
 
     def begin_start(self, node: int) -> None:
         """Start one node without waiting for it, such as the first of several that need each other."""
@@ -130,6 +129,7 @@ class Cluster:
                 raise BrokerError(self._explain(node, f"is {error}")) from None
             except NodeEndedError as error:
                 raise BrokerError(self._explain(node, str(error))) from None
+            self._open_directory.has_been_up(node)
 
     def kill(self, node: int) -> None:
         """End a node as a crash would (SIGKILL); its data stays as it is at this moment."""
@@ -193,14 +193,7 @@ class Cluster:
 
     def close(self) -> None:
         """Stop all nodes, and remove what is temporary."""
-        for node in self._paused & set(self._processes):
-            self._processes[node].send_signal(signal.SIGCONT)
-        self._paused.clear()
-        processes, self._processes = self._processes, {}
-        for process in processes.values():
-            process.send_signal(signal.SIGTERM)
-        for process in processes.values():
-            process.end(signal.SIGTERM, self._stop_timeout_s)
+        self._end_together([*self._processes])
         if self._directory is not None:
             self._directory.close()
             self._directory = None
@@ -219,27 +212,35 @@ class Cluster:
         directory.open(self.nodes)
         self._directory = directory
         self._plan = directory.plan(self._host, 0, self.nodes, _RACK)
-        self._new = directory.to_format()
         directory.remember()
         for node in self.node_ids:
             directory.write_settings(node, self._plan.settings(node) | self._settings)
 
-    def _start(self, nodes: list[int]) -> Self:
+    def _start(self, nodes: list[int], *, format_data: bool = False) -> Self:
+        """All of them or none; nodes that ran before go on, whatever becomes of these."""
+        is_first = self._directory is None
         try:
+            self._prepare()
             for node in nodes:
-                self._spawn(node)
+                self._spawn(node, format_data=format_data)
             self.await_ready(nodes)
         except BaseException:
-            self.close()
+            if is_first:
+                self.close()
+            else:
+                self._end_together([node for node in nodes if node in self._processes])
             raise
-        for node in nodes:
-            self._open_directory.has_been_up(node)
         return self
 
-    def _spawn(self, node: int) -> None:
+    def _spawn(self, node: int, *, format_data: bool = False) -> None:
         directory = self._open_directory
+        if directory.has_lost_data(node) and not format_data:
+            raise BrokerError(
+                f"node {node} had data in {directory.data(node)}, and it is gone; to start it with an empty "
+                f"disk on purpose, use start({node}, format_data=True)"
+            )
         options = ["--config", str(directory.properties(node)), "--log-format", "text"]
-        if node in self._new:
+        if not directory.is_formatted(node):
             options += ["--format-as", directory.cluster_id]
         with directory.log(node).open("ab") as log:
             self._processes[node] = NodeProcess(options, log.fileno(), keep_open=[directory.lock_fd])
@@ -251,6 +252,16 @@ class Cluster:
         del self._processes[node]
         self._paused.discard(node)
         return process.end(number, self._stop_timeout_s)
+
+    def _end_together(self, nodes: list[int]) -> None:
+        """Stop them at once, for one that waits for the others to take over would wait in vain."""
+        for node in self._paused.intersection(nodes):
+            self.resume(node)
+        processes = [self._processes.pop(node) for node in nodes]
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.end(signal.SIGTERM, self._stop_timeout_s)
 
     def _process(self, node: int) -> NodeProcess:
         self._check(node)
