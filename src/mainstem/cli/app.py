@@ -48,8 +48,6 @@ def run(arguments: Sequence[str]) -> int:
         return _report_usage(error)
     except typer.Abort:
         return report(CommandError("not done, as you said"))
-    except KeyboardInterrupt:
-        return 130
     return code if isinstance(code, int) else 0
 
 

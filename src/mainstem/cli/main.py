@@ -14,6 +14,7 @@ from mainstem import __version__
 from mainstem.cli import streams
 
 HELP_FLAGS = frozenset({"--help", "-h"})
+INTERRUPTED = 130
 VERSION_FLAGS = frozenset({"--version", "-V"})
 
 
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         streams.say(f"mainstem: cannot write to standard output: {lost.reason}")
         return 1
+    except KeyboardInterrupt:  # whatever was being done, imports included
+        return INTERRUPTED
     return code
 
 
