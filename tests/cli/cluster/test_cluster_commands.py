@@ -3,6 +3,7 @@
 import json
 
 from mainstem.testing import Broker
+from tests.cli.command import run_command
 from tests.cli.conftest import Mainstem
 from tests.support.target import unique_name
 
@@ -52,6 +53,30 @@ def test_a_broker_with_copies_is_not_forgotten(mainstem: Mainstem) -> None:
     refused = mainstem("cluster", "unregister", "--id", "1")
     assert refused.returncode == 1
     assert "broker 1 is still to hold copies of " in refused.stderr
+
+
+def test_a_broker_that_is_up_is_not_forgotten() -> None:
+    with Broker() as alone:
+        environment = {"MAINSTEM_BOOTSTRAP": alone.bootstrap_servers}
+        refused = run_command("cluster", "unregister", "--id", "1", environment=environment)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("mainstem: broker 1 is up\n  -> stop it first")
+
+
+def test_an_upgrade_to_where_it_is_changes_nothing(mainstem: Mainstem) -> None:
+    done = mainstem("cluster", "upgrade", "--feature", "metadata.version=30")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "metadata.version is already at 4.3-IV0\nnothing has changed\n",
+    ), done.stderr
+
+
+def test_a_level_that_changes_is_said_to() -> None:
+    with Broker() as alone:
+        environment = {"MAINSTEM_BOOTSTRAP": alone.bootstrap_servers}
+        features = ("--feature", "group.version=0", "--feature", "transaction.version=2")
+        done = run_command("cluster", "downgrade", *features, environment=environment)
+    assert done.stdout == "group.version lowered to 0\ntransaction.version is already at 2\n", done.stderr
 
 
 def test_one_broker_has_nothing_to_move(mainstem: Mainstem) -> None:

@@ -168,6 +168,12 @@ def unregister(
                 f"broker {broker_id} is still to hold copies of {held[0]}{more}",
                 "move them to other brokers first, or start it again",
             )
+        if any(
+            node.node_id == broker_id and not node.is_fenced for node in cluster.describe_cluster().brokers
+        ):
+            raise CommandError(
+                f"broker {broker_id} is up", "stop it first; one that died is missed after a few seconds"
+            )
         cluster.unregister_broker(broker_id)
     print(f"unregistered broker {broker_id}")
 
@@ -257,12 +263,13 @@ def downgrade(
 def _update(
     target: Target, release: str | None, wanted: list[str], kind: int, done: str, *, dry_run: bool
 ) -> None:
-    from mainstem.cli.cluster.features import say_levels, wanted_levels
+    from mainstem.cli.cluster.features import finalized_levels, say_levels, wanted_levels
 
     levels = wanted_levels(release, wanted)
     with target.connect() as cluster:
+        before = finalized_levels(cluster)
         cluster.update_features(levels, kind, validate_only=dry_run)
-    say_levels(levels, f"can be {done}" if dry_run else done)
+    say_levels(before, levels, f"can be {done}" if dry_run else done)
 
 
 def _chosen(cluster: Cluster, name: str, partition: int | None) -> list[TopicPartition]:

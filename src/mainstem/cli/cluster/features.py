@@ -53,9 +53,21 @@ def wanted_levels(release: str | None, features: Sequence[str]) -> dict[str, int
     return {name: _level(name, text) for name, text in parse_pairs(features, "--feature")}
 
 
-def say_levels(levels: Mapping[str, int], done: str) -> None:
+def finalized_levels(cluster: Cluster) -> dict[str, int]:
+    """As a broker tells them that answers."""
+    answers = ask_each(cluster.options, cluster.brokers(), _ask)
+    return {
+        key.name: key.max_version_level for answer in answers.values() for key in answer.finalized_features
+    }
+
+
+def say_levels(before: Mapping[str, int], levels: Mapping[str, int], done: str) -> None:
+    """What became of each level that was asked for."""
     for name, level in levels.items():
-        print(f"{name} {done} {_text(name, level)}")
+        is_new = before.get(name, 0) != level
+        print(f"{name} {done if is_new else 'is already at'} {_text(name, level)}")
+    if all(before.get(name, 0) == level for name, level in levels.items()):
+        print("nothing has changed")
 
 
 def _level(name: str, text: str) -> int:
