@@ -52,15 +52,26 @@ def test_no_partition_is_left_without_a_leader_by_a_guess() -> None:
     assert not cluster.image.brokers[1].fenced
 
 
-def test_a_broker_is_probed_once_a_second_and_taken_for_dead_once_in_a_session() -> None:
+def test_one_start_of_a_broker_is_probed_once_a_second_and_taken_for_dead_once_in_a_session() -> None:
     cluster = quiet_cluster(1, 2)
     lose(cluster, 1)
-    cluster.join(registration(1, incarnation=1))
     epoch = cluster.image.brokers[1].epoch
+    cluster.heartbeat(1)  # it lives
+    assert not cluster.image.brokers[1].fenced
     cluster.controller.connection_lost(1, epoch, cluster.now_ms)
     assert cluster.pass_time(999) == []
     (probe,) = cluster.pass_time(1)
     assert cluster.controller.refused(probe, cluster.now_ms) == []
+
+
+def test_a_broker_that_was_started_again_may_die_again() -> None:
+    cluster = quiet_cluster(1, 2)
+    lose(cluster, 1)
+    cluster.join(registration(1, incarnation=1))
+    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
+    (probe,) = cluster.pass_time(1000)
+    cluster.apply(cluster.controller.refused(probe, cluster.now_ms))
+    assert cluster.image.brokers[1].fenced
 
 
 def test_a_new_controller_probes_every_unfenced_broker_but_its_own() -> None:

@@ -340,7 +340,9 @@ class Controller:
         contact = self._contacts.get(probe.broker_id, probe.epoch)
         if broker is None or contact is None or broker.epoch != probe.epoch or broker.fenced:
             return []
-        if contact.last_ms > probe.asked_ms or not self._probes.may_fence(probe.broker_id, now_ms):
+        if contact.last_ms > probe.asked_ms:
+            return []
+        if not self._probes.may_fence(probe.broker_id, probe.epoch, now_ms):
             return []
         after = self._facts()
         after.fence(probe.broker_id)

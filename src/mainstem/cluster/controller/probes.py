@@ -4,7 +4,7 @@ A broken heartbeat connection is only a hint. The broker's own address is dialle
 more the broker is dead, and need not be waited for; silence says nothing, and is left to the session time-
 out. A dying process loses its connections before its listener, or the other way round: while nothing is heard
 of the broker it is dialled again and again. To take a living broker for dead loses nothing but costs
-elections, so that it is done to a broker at most once in the time of a session.
+elections, so that it is done to one start of a broker at most once in the time of a session.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ class Probes:
         self._session_timeout_ms = session_timeout_ms
         self._wanted: dict[int, tuple[int, int]] = {}  # when, and which attempt it is
         self._last_ms: dict[int, int] = {}
-        self._fenced_ms: dict[int, int] = {}
+        self._fenced: dict[int, tuple[int, int]] = {}  # in which epoch, and when
 
     def want(self, broker_id: int, now_ms: int) -> None:
         """Probe the broker as soon as that may be."""
@@ -72,10 +72,10 @@ class Probes:
             return None
         return Probe(broker.broker_id, broker.epoch, endpoint.host, endpoint.port, now_ms, attempt)
 
-    def may_fence(self, broker_id: int, now_ms: int) -> bool:
+    def may_fence(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Whether the broker may be taken for dead, which counts as done."""
-        last_ms = self._fenced_ms.get(broker_id)
-        if last_ms is not None and now_ms < last_ms + self._session_timeout_ms:
+        former_epoch, last_ms = self._fenced.get(broker_id, (epoch, -self._session_timeout_ms))
+        if former_epoch == epoch and now_ms < last_ms + self._session_timeout_ms:
             return False
-        self._fenced_ms[broker_id] = now_ms
+        self._fenced[broker_id] = epoch, now_ms
         return True
