@@ -10,6 +10,9 @@ from pathlib import Path
 from random import Random
 
 from mainstem.testing import Cluster
+from mainstem.wire import Cluster as Client
+from mainstem.wire import from_kafka_options
+from tests.faults.filesystems import SmallDisk
 from tests.support.group_views import until
 
 # What is missed after a second or two, so that a test need not wait for most of a minute.
@@ -26,7 +29,16 @@ _WATCHED = "__consumer_offsets"
 class Faults:
     """`strike` does the next one, `heal` undoes it; between the two the cluster lives with it."""
 
-    def __init__(self, cluster: Cluster, seed: int, topic: str, kinds: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        seed: int,
+        topic: str,
+        kinds: Sequence[str] | None = None,
+        *,
+        disk: SmallDisk | None = None,
+    ) -> None:
+        """`disk` is that of one of the nodes."""
         self.cluster = cluster
         self._random = Random(seed)
         self._topic = topic
@@ -44,9 +56,15 @@ class Faults:
             "pause the controller": lambda: self._pause(self.cluster.controller()),
         }
         self._kinds = list(kinds or self._known)
+        # Only for who names them: the topic has to be there from the start, and so has the disk.
+        self._known["move partitions"] = self._move_to_two
+        if disk is not None:
+            self._known["fill a disk"] = lambda: self._fill(disk)
         self._round: list[str] = []
         self._down: list[int] = []
         self._paused: list[int] = []
+        self._moved = False
+        self._ballast: Path | None = None
 
     @property
     def kinds(self) -> list[str]:
@@ -70,6 +88,12 @@ class Faults:
             self.cluster.begin_start(node)
         self.cluster.await_ready(self._down)
         self._down, self._paused = [], []
+        if self._ballast is not None:
+            self._ballast.unlink()
+            self._ballast = None
+        if self._moved:
+            self._place(len(self.cluster.node_ids))  # and the next fault comes while it is under way
+            self._moved = False
 
     def linger(self) -> None:
         """Give the rest of the cluster a moment of chance with its loss."""
@@ -91,6 +115,27 @@ class Faults:
     def _pause(self, node: int) -> None:
         self._paused = [node]
         self.cluster.pause(node)
+
+    def _fill(self, disk: SmallDisk) -> None:
+        self._ballast = disk.fill()
+
+    def _move_to_two(self) -> None:
+        self._place(2)
+        self._moved = True
+
+    def _place(self, copies: int) -> None:
+        """Each partition of the topic on so many nodes of chance, the first of which is to lead it."""
+        servers = from_kafka_options({"bootstrap.servers": self.cluster.bootstrap_servers})
+        with Client(servers) as client:
+            numbers = client.metadata([self._topic])[self._topic].partitions
+            wanted = {
+                (self._topic, number): self._random.sample(self.cluster.node_ids, copies)
+                for number in numbers
+            }
+            refused = {
+                where: refusal for where, refusal in client.alter_reassignments(wanted).items() if refusal
+            }
+        assert not refused, refused
 
 
 def await_in_sync(cluster: Cluster, topics: Sequence[str] | None = None) -> None:

@@ -241,6 +241,7 @@ def read_topic(bootstrap_servers: str, topic: str, partitions: int) -> dict[tupl
             "bootstrap.servers": bootstrap_servers,
             "group.id": "nobody",
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",  # the start of what somebody had deleted
             "enable.partition.eof": True,
             "check.crcs": True,
         }
