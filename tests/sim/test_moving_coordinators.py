@@ -188,7 +188,10 @@ def _nothing(*arguments: Any) -> None:
     "breakage",
     [
         Breakage(
-            shell, "load", _load_to_the_high_watermark, "forgotten|taken back|other offset|told wrongly"
+            shell,
+            "load",
+            _load_to_the_high_watermark,
+            "forgotten|taken back|other offset|told wrongly|hanging",
         ),
         Breakage(
             PendingReplies, "deliver", _deliver_at_once, "forgotten|taken back|other offset|told wrongly"
