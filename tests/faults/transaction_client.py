@@ -7,7 +7,7 @@ and then in the middle of a transaction and lets it go on as a zombie, which mus
 import time
 from collections.abc import Callable
 from random import Random
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -19,6 +19,7 @@ from tests.faults.history import Kind, Operation, Outcome, Poll, Progress, Recor
 TRANSACTION_TIMEOUT_MS = 15_000
 _CALL_SECONDS = 15.0
 _CALLS_MAX = 4
+_STUCK_SECONDS = _CALL_SECONDS + 10
 _REST_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 # A broker that is back is met at once, and a topic that is new or larger is noticed soon.
@@ -93,6 +94,30 @@ class Topics:
         """As far as somebody has come."""
         with self._lock:
             return self._ends.get(where, 0)
+
+
+def _in_time(call: Callable[[], None]) -> None:
+    """librdkafka lets go of a broker that metadata does not name, as one that is fenced, and may then wait
+    for ever, whatever time it was given, for a group's coordinator to be reached through it. Such a producer
+    is given up, with its thread; the next one fences it.
+    """
+    outcome: list[BaseException | None] = []
+
+    def guarded() -> None:
+        try:
+            call()
+        except BaseException as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+
+    thread = Thread(target=guarded, daemon=True)
+    thread.start()
+    thread.join(_STUCK_SECONDS)
+    if not outcome:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "stuck in the client"))
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
 class Client:
@@ -196,7 +221,7 @@ class Client:
         offsets = [ConfluentTopicPartition(it.topic, it.partition, it.after) for it in operation.progress]
         if offsets:
             metadata = self._consumer.consumer_group_metadata()
-            self._insist(producer.send_offsets_to_transaction, offsets, metadata)
+            _in_time(lambda: self._insist(producer.send_offsets_to_transaction, offsets, metadata))
 
     def _give_up(self, producer: Producer, operation: Operation, error: KafkaError) -> None:
         """Abort if the client is allowed to, otherwise begin anew; nobody asked to commit, nothing is."""

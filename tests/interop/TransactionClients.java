@@ -58,8 +58,10 @@ public class TransactionClients {
                 producer.beginTransaction();
                 send(producer, topic, giver, number + " " + -amount);
                 send(producer, topic, taker, number + " " + amount);
+                // A commit may overtake batches in the client itself: its sender looks whether there are any, and
+                // only then takes up what is to be sent next.
+                producer.flush();
                 if (number % 3 == 2) {
-                    producer.flush();
                     producer.abortTransaction();
                 } else {
                     producer.commitTransaction();
@@ -82,6 +84,7 @@ public class TransactionClients {
         }
         newer.beginTransaction();
         send(newer, topic, 0, "alive");
+        newer.flush();
         newer.commitTransaction();
     }
 
