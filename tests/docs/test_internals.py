@@ -15,6 +15,18 @@ def test_the_code_that_a_page_names_is_there(page: Path) -> None:
     assert list(missing(page.read_text())) == []
 
 
+def test_every_room_is_on_the_map() -> None:
+    source, page = ROOT / "src/mainstem", (ROOT / "docs/internals/README.md").read_text()
+    rooms = [
+        folder.relative_to(source)
+        for above in (source, source / "broker", source / "cluster")
+        for folder in above.iterdir()
+        if (folder / "__init__.py").exists()
+    ]
+    assert len(rooms) > 20
+    assert [str(room) for room in rooms if f"`{room}/" not in page] == []
+
+
 @pytest.mark.parametrize(
     "named",
     [
