@@ -22,9 +22,8 @@ class FollowerProgress:
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
-        self.broker_epoch: int | None = (
-            None  # None before its first fetch, also since it left the set in sync
-        )
+        # None before its first fetch, also since it left the set in sync.
+        self.broker_epoch: int | None = None
         self.end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.caught_up_ms = 0  # when it last had everything

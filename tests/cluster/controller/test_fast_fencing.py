@@ -1,5 +1,6 @@
 """Fast fencing: a lost connection is a hint, and only an address where nobody listens is a proof."""
 
+from mainstem.cluster.controller.probes import Probe
 from tests.cluster.cluster_model import Cluster, registration
 
 
@@ -8,6 +9,13 @@ def lose(cluster: Cluster, broker_id: int) -> None:
     cluster.controller.connection_lost(broker_id, cluster.image.brokers[broker_id].epoch, cluster.now_ms)
     for probe in cluster.pass_time():
         cluster.apply(cluster.controller.refused(probe, cluster.now_ms))
+
+
+def probed(cluster: Cluster, broker_id: int) -> Probe:
+    """Its heartbeat connection breaks, and its address is dialled."""
+    cluster.controller.connection_lost(broker_id, cluster.image.brokers[broker_id].epoch, cluster.now_ms)
+    (probe,) = cluster.pass_time()
+    return probe
 
 
 def quiet_cluster(*broker_ids: int) -> Cluster:
@@ -27,15 +35,13 @@ def test_a_dead_broker_is_fenced_without_waiting_for_its_session() -> None:
 
 def test_the_probe_goes_where_brokers_reach_each_other() -> None:
     cluster = quiet_cluster(1)
-    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
-    (probe,) = cluster.pass_time()
+    probe = probed(cluster, 1)
     assert (probe.host, probe.port) == ("127.0.0.1", 9001)
 
 
 def test_a_broker_that_was_heard_of_meanwhile_is_alive() -> None:
     cluster = quiet_cluster(1, 2)
-    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
-    (probe,) = cluster.pass_time()
+    probe = probed(cluster, 1)
     cluster.now_ms += 1
     cluster.heartbeat(1)
     assert cluster.controller.refused(probe, cluster.now_ms) == []
@@ -91,8 +97,7 @@ def test_a_broker_of_which_nothing_is_heard_is_dialled_again_and_again() -> None
     """Its connections may be gone before its listener is."""
     cluster = quiet_cluster(1, 2)
     cluster.create("orders", (1, 2))
-    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
-    (probe,) = cluster.pass_time()
+    probe = probed(cluster, 1)
     for pause_ms in (20, 80, 200, 500, 1000, 1000):
         cluster.controller.not_refused(probe, cluster.now_ms)
         assert cluster.pass_time(pause_ms - 1) == []
@@ -104,8 +109,7 @@ def test_a_broker_of_which_nothing_is_heard_is_dialled_again_and_again() -> None
 
 def test_a_broker_that_was_heard_of_is_not_dialled_again() -> None:
     cluster = quiet_cluster(1, 2)
-    cluster.controller.connection_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms)
-    (probe,) = cluster.pass_time()
+    probe = probed(cluster, 1)
     cluster.now_ms += 1
     cluster.heartbeat(1)
     cluster.controller.not_refused(probe, cluster.now_ms)

@@ -322,13 +322,17 @@ class Controller:
             contact.is_connected = False
             self._probes.want(broker_id, now_ms)
 
-    def not_refused(self, probe: Probe, now_ms: int) -> None:
-        """Its address does not say that it is dead, not yet: it is dialled until the broker is heard of."""
-        broker = self._facts().brokers.get(probe.broker_id)
+    def _in_doubt(self, facts: Facts, probe: Probe) -> BrokerImage | None:
+        """The probed broker, if it is not fenced and nothing was heard of it since."""
+        broker = facts.brokers.get(probe.broker_id)
         contact = self._contacts.get(probe.broker_id, probe.epoch)
         if broker is None or contact is None or broker.epoch != probe.epoch or broker.fenced:
-            return
-        if contact.last_ms <= probe.asked_ms:
+            return None
+        return broker if contact.last_ms <= probe.asked_ms else None
+
+    def not_refused(self, probe: Probe, now_ms: int) -> None:
+        """Its address does not say that it is dead, not yet: it is dialled until the broker is heard of."""
+        if self._in_doubt(self._facts(), probe) is not None:
             self._probes.want_again(probe, now_ms)
 
     def refused(self, probe: Probe, now_ms: int) -> list[MetadataRecord]:
@@ -336,13 +340,8 @@ class Controller:
         unless it is the last one that has everything of a partition.
         """
         facts = self._facts()
-        broker = facts.brokers.get(probe.broker_id)
-        contact = self._contacts.get(probe.broker_id, probe.epoch)
-        if broker is None or contact is None or broker.epoch != probe.epoch or broker.fenced:
-            return []
-        if contact.last_ms > probe.asked_ms:
-            return []
-        if not self._probes.may_fence(probe.broker_id, probe.epoch, now_ms):
+        broker = self._in_doubt(facts, probe)
+        if broker is None or not self._probes.may_fence(probe.broker_id, probe.epoch, now_ms):
             return []
         after = self._facts()
         after.fence(probe.broker_id)
